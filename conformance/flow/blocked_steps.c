@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps that do not end by themselves: at a queue, in a loop, in a kernel that hears nothing. What ends them, what they
- * report, and what can be used afterwards. */
+/* Steps that do not end by themselves: blocked at a queue, in a loop, or in a kernel that ignores
+ * cancellation. Tests what ends them, what they report, and what remains usable afterwards. */
 #include "conformance/support/blocked_kit.h"
 
 #define GRAPH                                                                                             \
@@ -13,7 +13,8 @@
   NODE("beyond_gate", "TestCount", "input: 'gate'", SLOT(9)) \
   NODE("beyond_squeeze", "TestCount", "input: 'x' input: '^squeeze'", SLOT(9))
 
-/* Where a step stays: what is fetched, how the node that is late is named, whether its kernel hears nothing. */
+/* Where a step blocks: the fetch, the node that the time-out names, and whether its kernel ignores
+ * cancellation. */
 typedef struct place {
   const char *fetch, *late;
   bool deaf;
@@ -26,7 +27,7 @@ enum { PLACES = sizeof places / sizeof *places };
 
 static void open_place(ts *t, int64_t operation_timeout_ms)
 {
-  ts_fini(t); /* of the place before */
+  ts_fini(t); /* of the previous place */
   bk_open(t, true, GRAPH);
   tn_session_destroy(t->session);
   REQUIRE_OK(tn_session_options_set_int(t->options, "operation_timeout_ms", operation_timeout_ms, &t->err), &t->err);
@@ -35,10 +36,10 @@ static void open_place(ts *t, int64_t operation_timeout_ms)
   CHECK_INT(bk_target(t->session, "set", 3), TN_OK);
 }
 
-/* What the step left is as if it had never been (S-CAN-12, S-RO-07). */
+/* The step left no trace (S-CAN-12, S-RO-07). */
 static void check_usable(tn_session *s, const place *p)
 {
-  CHECK_MSG(ts_counted(9) == 0, "a node behind %s began", p->fetch); /* S-CAN-06 */
+  CHECK_MSG(ts_counted(9) == 0, "a node after %s was started", p->fetch); /* S-CAN-06 */
   CHECK_DOUBLE(bk_fetch(s, "read"), 3, 0);
   CHECK_INT(bk_target(s, "add", 4), TN_OK);
   CHECK_DOUBLE(bk_fetch(s, "read"), 7, 0);
@@ -55,7 +56,8 @@ static void check_usable(tn_session *s, const place *p)
   for (const place *p = (ts_init(&t, 1), places); p < places + PLACES; p++)      \
     if (open_place(&t, limit), true)
 
-/* A kernel that hears nothing is let go only once the call that ends its step has returned: that does not wait. */
+/* A kernel that ignores cancellation is released only after the call that ends its step has
+ * returned: that call does not wait. */
 static void check_ended(bk_step *s, const place *p, tn_status wanted, const char *message)
 {
   CHECK_MSG(!p->deaf || !atomic_load(&s->ended), "the step ended while its kernel ran");
@@ -119,7 +121,7 @@ static void blocked_steps__are_awaited_by_destroy(void) /* S-LIFE-09, S-LIFE-10 
     if (p->deaf) REQUIRE_INT(pthread_create(&opener, NULL, open_later, NULL), 0);
     tn_session_destroy(t.session);
     t.session = NULL;
-    CHECK_MSG(!p->deaf || atomic_load(&ts_watched.passed) == 1, "a kernel runs in a session that was deleted");
+    CHECK_MSG(!p->deaf || atomic_load(&ts_watched.passed) == 1, "a kernel is still running in a destroyed session");
     if (p->deaf) pthread_join(opener, NULL);
     CHECK_STATUS(bk_join(&s), TN_CANCELLED, &s.err);
     bk_done(&s);
@@ -147,7 +149,7 @@ static void blocked_steps__can_be_cancelled_alone(void) /* S-RO-15 */
 
 #define LIMIT 60 /* ms */
 
-/* The step's own limit, and the session's: the message says which node was late. */
+/* The limit of the step or of the session; the message names the node that was running. */
 static void blocked_steps__have_a_time_limit(void) /* S-RO-03, S-RO-04, S-RO-06, S-RO-08 */
 {
   ts t;
@@ -165,8 +167,8 @@ static void blocked_steps__have_a_time_limit(void) /* S-RO-03, S-RO-04, S-RO-06,
       CHECK_STATUS(bk_join(&s), TN_DEADLINE_EXCEEDED, &s.err);
       CHECK(ts_now_ms() - begun >= LIMIT - 1);
       CHECK_CONTAINS(tn_error_message(&s.err), p->late);
-      CHECK_CONTAINS(tn_error_message(&s.err), "was late");
-      CHECK_MSG(tn_error_node(&s.err) != NULL && *tn_error_node(&s.err) != 0, "%s: no node is named", p->fetch);
+      CHECK_CONTAINS(tn_error_message(&s.err), "exceeded its time limit at node");
+      CHECK_MSG(tn_error_node(&s.err) != NULL && *tn_error_node(&s.err) != 0, "%s: the error names no node", p->fetch);
       bk_done(&s);
       ts_open_gate();
       check_usable(t.session, p);
@@ -175,7 +177,7 @@ static void blocked_steps__have_a_time_limit(void) /* S-RO-03, S-RO-04, S-RO-06,
   }
 }
 
-/* Whichever comes first is reported, for what waits and what turns round, too. */
+/* The first cause is reported, also for blocked nodes and loops. */
 static void blocked_steps__report_the_first_cause(void) /* S-CAN-07 */
 {
   ts t;
@@ -197,7 +199,7 @@ static void blocked_steps__report_the_first_cause(void) /* S-CAN-07 */
   }
 }
 
-static void blocked_steps__stop_no_other_session(void) /* S-THR-05 */
+static void blocked_steps__do_not_block_other_sessions(void) /* S-THR-05 */
 {
   ts t;
   FOR_PLACES(t, p, 0)
@@ -207,7 +209,7 @@ static void blocked_steps__stop_no_other_session(void) /* S-THR-05 */
     tn_session *other = bk_session(&t);
     CHECK_INT(bk_target(other, "set", 2), TN_OK);
     CHECK_DOUBLE(bk_fetch(other, "read"), 2, 0);
-    CHECK_DOUBLE(bk_fetch(t.session, "read"), 3, 0); /* nor another step of its own */
+    CHECK_DOUBLE(bk_fetch(t.session, "read"), 3, 0); /* nor another step of the same session */
     tn_session_destroy(other);
     CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
     ts_open_gate();
@@ -219,8 +221,8 @@ static void blocked_steps__stop_no_other_session(void) /* S-THR-05 */
 
 /* ---- in one step ---- */
 
-/* Whatever stands first in the graph: the dequeue lets its step go on. */
-static void blocked_steps__go_on_by_their_own_nodes(void) /* S-EXE-01, S-EXE-04 */
+/* Whichever node comes first in the graph, a blocked dequeue lets its step continue. */
+static void blocked_steps__are_woken_by_their_own_nodes(void) /* S-EXE-01, S-EXE-04 */
 {
 #define PUT NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", PUTS)
 #define GET NODE("get", "QueueDequeueV2", "input: 'q'", QT)
@@ -239,7 +241,8 @@ static void blocked_steps__go_on_by_their_own_nodes(void) /* S-EXE-01, S-EXE-04 
   }
 }
 
-/* The assertion depends on nothing, on a kernel that ran, or on another wait: the step ends with its code and text. */
+/* The assertion depends on nothing, on a kernel that ran, or on another blocked node: the step ends
+ * with the assertion's code and text. */
 static void blocked_steps__do_not_hide_an_assertion(void) /* S-CAN-01, S-CAN-04, S-CAN-05 */
 {
 #define CLAIM(name, inputs) NODE(name, "Assert", "input: 'no' input: 'x' " inputs, LIST("T", "type: DT_FLOAT"))
@@ -294,12 +297,12 @@ static void blocked_steps__are_woken_by_other_sessions(void) /* S-RST-18 */
   ts_fini(&t);
 }
 
-/* Of two that wait, what one of them is cancelled with is not lost for the other. */
-static void blocked_steps__that_give_up_take_nothing_along(void) /* S-CAN-12 */
+/* Two steps wait: an element taken for a step that is cancelled is not lost for the other. */
+static void blocked_steps__lose_no_element_when_cancelled(void) /* S-CAN-12 */
 {
   ts t;
   bk_open(&t, true, START QUEUE(""));
-  int late = 0; /* cancelled when the dequeue had ended, and the step had not (S-RUN-25) */
+  int late = 0; /* steps cancelled after the dequeue had ended but before the step had (S-RUN-25) */
   for (int i = 0; i < 200; i++) {
     bk_step a = { .session = t.session, .fetch = "late" }, b = a;
     REQUIRE_OK(tn_cancellation_create(NULL, &a.cancellation, &t.err), &t.err);
@@ -311,7 +314,7 @@ static void blocked_steps__that_give_up_take_nothing_along(void) /* S-CAN-12 */
     bk_join(&a);
     CHECK_INT(bk_join(&put), TN_OK);
     CHECK_MSG(a.status == TN_OK || a.status == TN_CANCELLED, "%s", tn_status_name(a.status));
-    float left = bk_fetch(t.session, "size"); /* it took it, or it is there */
+    float left = bk_fetch(t.session, "size"); /* either it took the element, or the element is still there */
     if (a.status == TN_OK) CHECK_DOUBLE(left, 0, 0);
     else if (left > 0) CHECK_OK(bk_run(&b), &b.err), bk_done(&b);
     else late++;
@@ -319,7 +322,7 @@ static void blocked_steps__that_give_up_take_nothing_along(void) /* S-CAN-12 */
     bk_done(&put);
     tn_cancellation_unref(a.cancellation);
   }
-  CHECK_MSG(late < 50, "%d of 200 were taken by steps that were cancelled", late);
+  CHECK_MSG(late < 50, "%d of 200 elements were taken by cancelled steps", late);
   ts_fini(&t);
 }
 
@@ -330,8 +333,8 @@ TAP_MAIN(
   TAP_TEST(blocked_steps__can_be_cancelled_alone),
   TAP_TEST(blocked_steps__have_a_time_limit),
   TAP_TEST(blocked_steps__report_the_first_cause),
-  TAP_TEST(blocked_steps__stop_no_other_session),
-  TAP_TEST(blocked_steps__go_on_by_their_own_nodes),
+  TAP_TEST(blocked_steps__do_not_block_other_sessions),
+  TAP_TEST(blocked_steps__are_woken_by_their_own_nodes),
   TAP_TEST(blocked_steps__do_not_hide_an_assertion),
   TAP_TEST(blocked_steps__are_woken_by_other_sessions),
-  TAP_TEST(blocked_steps__that_give_up_take_nothing_along))
+  TAP_TEST(blocked_steps__lose_no_element_when_cancelled))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that are called: by nodes of their name and by ops that take them as attributes. */
+/* Function calls: by nodes of the function's name and by ops that take functions as attributes. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static void calls__by_name_and_by_attribute(void)
   ck_expect(text, 3, "s", 72);
 }
 
-/* A function calls others, which call others; one is called from several places. */
+/* Functions that call functions that call others; one is called from several places. */
 static void calls__nest(void)
 {
   const char *text =
@@ -35,8 +35,8 @@ static void calls__nest(void)
   " output_arg { name: 'y' type_attr: 'T' } attr { name: 'T' type: 'type' } }" \
   BODY("p", "Mul", "input: 'a' input: 'b'", "attr { key: 'T' value { placeholder: 'T' } }") RET("y", "p:z:0") "}\n"
 
-/* What type a function is for, its call says; one function passes that on to the next, as an attribute or with a name.
- */
+/* The call determines the type of a function; one function passes it on to the next, as an
+ * attribute or under a name. */
 static void calls__take_types_from_the_call(void)
 {
   const char *text = LIBRARY(
@@ -59,8 +59,8 @@ static void calls__take_types_from_the_call(void)
   ck_expect(text, 3, "c", 27);
 }
 
-/* Arguments that nobody reads, that come back as they are, twice, and in another order. */
-static void calls__hand_arguments_on(void)
+/* Arguments that are unused, and arguments returned unchanged, twice and in another order. */
+static void calls__return_arguments_unchanged(void)
 {
   const char *text =
       LIBRARY(FUNCTION("Swap",
@@ -79,7 +79,7 @@ static void calls__hand_arguments_on(void)
     CHECK_OK(tn_session_run(t.session, NULL, feeds, &in, 1, fetches, out, 5, NULL, 0, NULL, &t.err), &t.err);
     static const float wanted[] = { -4, 4, -4, 7, 4 };
     for (int i = 0; i < 5; i++) CHECK(ts_float(out[i]) == wanted[i]);
-    for (int i = 0; i < 5; i++) { /* each is the program's own */
+    for (int i = 0; i < 5; i++) { /* each belongs to the program alone */
       CHECK(tn_tensor_data(out[i]) != tn_tensor_data(in));
       for (int k = 0; k < i; k++) CHECK(tn_tensor_data(out[i]) != tn_tensor_data(out[k]));
     }
@@ -89,7 +89,7 @@ static void calls__hand_arguments_on(void)
   }
 }
 
-static void calls__of_functions_without_anything(void)
+static void calls__of_empty_functions(void)
 {
   FOR_LEVELS(level)
   {
@@ -105,9 +105,9 @@ static void calls__of_functions_without_anything(void)
 
 #define EFFECT(name, slot, after) BODY(name, "TestEffect", after, SLOT(slot))
 
-/* Nodes with effects run whether or not an output needs them, in the order that control edges say; what a control
- * output names runs, too; what has no effect and is not needed does not. */
-static void calls__do_what_a_function_does(void)
+/* Nodes with effects run whether or not an output needs them, in the order of their control edges.
+ * Nodes named by a control output also run. Nodes without effects that are not needed do not. */
+static void calls__run_effects_and_control_outputs(void)
 {
   const char *text = LIBRARY(
       "function { signature { name: 'Acts' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: "
@@ -133,8 +133,9 @@ static void calls__do_what_a_function_does(void)
   }
 }
 
-/* As the graph stands, a function is one plan however often it is called: the kernel of its node is made once. */
-static void calls__share_what_is_compiled(void)
+/* At level 0 a function has one plan however often it is called: the kernel of its node is created
+ * once. */
+static void calls__share_compiled_functions(void)
 {
   char text[8000] = "library { " UNARY("F0", BODY("n", "TestCount", "input: 'x'", SLOT("7")) RET("y", "n:y:0")),
        one[600];
@@ -172,7 +173,7 @@ static void calls__share_what_is_compiled(void)
   "attr { key: 'dtype' value { type: " type " } } attr { key: 'value' value { tensor { dtype: " type \
   " tensor_shape { dim { "                                                                           \
   "size: 0 } } } } }"
-/* A scalar is true when it is not zero or not empty, any other tensor when it has elements. */
+/* A scalar is true if it is neither zero nor empty; any other tensor is true if it has elements. */
 static void calls__take_one_of_two_branches(void)
 {
   static const struct {
@@ -250,7 +251,8 @@ static void calls__run_only_the_branch_that_is_taken(void)
                              "attr { key: 'Tcond' value { type: DT_BOOL } }" TYPES("Tin", F) TYPES("Tout", F)          \
                                  FUNC("then_branch", "Step") FUNC("else_branch", "One")) RET("y", "r:output:0"))
 
-/* A function may call itself; without an end that is an error, and the session goes on. */
+/* A function may call itself. Unbounded recursion is an error, after which the session remains
+ * usable. */
 static void calls__recurse_to_a_limit(void)
 {
   const char *text = LIBRARY(FACTORIAL) IN("x", "DT_FLOAT") NODE("f", "Fact", "input: 'x'", "");
@@ -262,7 +264,7 @@ static void calls__recurse_to_a_limit(void)
     CHECK(ts_run1(&t, FEEDS({ "x", 5 }), "f") == 15);
     CHECK(ts_run1(&t, FEEDS({ "x", 100 }), "f") == 5050);
     CHECK_STATUS(ts_run(&t, FEEDS({ "x", 1000000 }), NAMES("f"), &out, NULL), TN_RESOURCE_EXHAUSTED, &t.err);
-    CHECK_CONTAINS(tn_error_message(&t.err), "is called inside of 400 calls, which is as deep as they go");
+    CHECK_CONTAINS(tn_error_message(&t.err), "exceeds the maximum call depth of 400");
     CHECK_CONTAINS(tn_error_message(&t.err), "node 'f/r/then_branch/again/r/then_branch/again/");
     tn_error_clear(&t.err);
     CHECK(ts_run1(&t, FEEDS({ "x", 3 }), "f") == 6);
@@ -270,21 +272,21 @@ static void calls__recurse_to_a_limit(void)
   }
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 #define PC(f, inputs, tin, tout) \
   IN("x", "DT_FLOAT") NODE("c", "PartitionedCall", inputs, FUNC("f", f) TYPES("Tin", tin) TYPES("Tout", tout))
 
-static void calls__say_what_does_not_fit(void)
+static void calls__mismatches_are_named(void)
 {
   ck_expect_error(LIBRARY(TWICE) PC("Gone", "input: 'x'", F, F), 1, "c", TN_NOT_FOUND,
                "node 'c' (PartitionedCall): the graph has no function 'Gone'");
   ck_expect_error(LIBRARY(TWICE) PC("Twice", "input: 'x' input: 'x'", F F, F), 1, "c", TN_INVALID_ARGUMENT,
-               "node 'c' (PartitionedCall): function 'Twice' takes 1 arguments, it is called with 2");
+               "node 'c' (PartitionedCall): function 'Twice' takes 1 arguments, but is called with 2");
   ck_expect_error(LIBRARY(TWICE) PC("Twice", "input: 'x'", F, F F), 1, "c", TN_INVALID_ARGUMENT,
-               "function 'Twice' gives 1 tensors, 2 are wanted");
+               "function 'Twice' returns 1 tensors, but the kernel expects 2");
   ck_expect_error(LIBRARY(TWICE) NODE("k", "Const", "", INT_OF("1")) PC("Twice", "input: 'k'", I, F), 1, "c",
-               TN_INVALID_ARGUMENT, "function 'Twice': argument 0 is float32, it is called with int32");
+               TN_INVALID_ARGUMENT, "function 'Twice': argument 0 must be float32, but is int32");
   ck_expect_error(LIBRARY(TWICE) PC("Twice", "input: 'x'", F, I), 1, "c", TN_INVALID_ARGUMENT,
                "the function returns float32 for output 0, which is int32");
   ck_expect_error(LIBRARY(TIMES) PC("Times", "input: 'x' input: 'x'", F F, F), 1, "c", TN_INVALID_ARGUMENT,
@@ -323,7 +325,7 @@ static void calls__of_gradients_that_the_library_names(void)
 #define B1(name, op, x) BODY(name, op, "input: '" x "'", T("DT_FLOAT"))
 #define B2(name, op, x, y) BODY(name, op, "input: '" x "' input: '" y "'", T("DT_FLOAT"))
 
-/* Where it names none one is made from the body. The gradient that comes in is x, too. */
+/* If the library names no gradient, one is derived from the body. The incoming gradient is also x. */
 static void calls__of_gradients_that_are_made(void)
 {
   ck_expect(LIBRARY(TWICE) IN("x", "DT_FLOAT") GRADIENT, 3, "g", 6);
@@ -357,11 +359,11 @@ static void calls__on_a_device_that_is_named(void)
                "'/job:worker/task:3/cpu:0' is not a device of this process");
 }
 
-/* ---- kernels that end before the functions that they called ---- */
+/* ---- kernels that end before the functions they called ---- */
 
 enum { FAILS, ENDS, GIVES_UP, WAITS };
 
-static atomic_int n_without_error; /* calls of compute that had no error object */
+static atomic_int n_without_error; /* calls of compute without an error object */
 
 static tn_status hasty_create(const tn_operation *op, void **state, tn_error *err)
 {
@@ -377,14 +379,14 @@ static tn_status hasty_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_dynamic(ctx, 0, err);
 }
 
-/* Hands x to its function, which waits. */
+/* Passes x to its function, which waits. */
 static tn_status hasty_compute(tn_kernel_ctx *ctx)
 {
   intptr_t how = (intptr_t)ctx->state;
   tn_tensor **result = ctx->scratch;
   if (ctx->err == NULL) atomic_fetch_add(&n_without_error, 1);
   if (how == GIVES_UP && tn_kernel_cancelled(ctx))
-    return tn_error_set(ctx->err, TN_CANCELLED, "it does not ask its function");
+    return tn_error_set(ctx->err, TN_CANCELLED, "it does not call its function");
   tn_status st = tn_kernel_call(ctx, 0, ctx->inputs, 1, result, 1);
   if (st == TN_PENDING && how == FAILS) return tn_error_set(ctx->err, TN_ABORTED, "it cannot wait");
   if (st == TN_PENDING && how == ENDS) st = tn_kernel_keep_input(ctx, 0, result);
@@ -416,7 +418,7 @@ static const tn_op_family hasty_family = { .struct_size = TN_OP_FAMILY_SIZE,
 #define COMPONENTS(key) "attr { key: '" key "' value { list { type: DT_FLOAT } } }"
 #define HASTY(name, f, how, in)                                                                               \
   NODE(name, "TestHasty", "input: '" in "'", T("DT_FLOAT") FUNC("f", f) " attr { key: 'how' value { i: " how " } }")
-/* "Gets" waits for what comes to the queue, "Outer" in it, and "Rounds" in a loop in it. */
+/* "Gets" waits for an element of the queue, "Outer" calls it, and "Rounds" calls it in a loop. */
 #define HASTY_GRAPH                                                                                                   \
   LIBRARY(TWICE UNARY(                                                                                                \
       "Gets", HASTY_QUEUE(BODY) BODY("get", "QueueDequeueV2", "input: 'q:handle:0'", COMPONENTS("component_types"))   \
@@ -460,7 +462,7 @@ static tn_status run_hasty(ts *t, const char *fetch, int64_t timeout_ms, tn_erro
   return st;
 }
 
-/* Nobody waits at the queue any more: what is put there stays. */
+/* No call waits at the queue any more, so an enqueued element stays. */
 static void check_queue(ts *t)
 {
   const char *fetch = "size";
@@ -479,9 +481,9 @@ static void calls__that_wait_end_with_their_kernel(void) /* S-CAN-02 */
     tn_status status;
     int64_t timeout_ms;
   } cases[] = { { "fails", "it cannot wait", TN_ABORTED, 0 },
-                { "ends", "node 'ends' (TestHasty): its kernel has ended, and a function that it called waits",
+                { "ends", "node 'ends' (TestHasty): its kernel returned while a function that it called was waiting",
                   TN_INTERNAL, 0 },
-                { "gives_up", "did not end in its time limit", TN_DEADLINE_EXCEEDED, 20 },
+                { "gives_up", "exceeded its time limit", TN_DEADLINE_EXCEEDED, 20 },
                 { "round", "it cannot wait", TN_ABORTED, 0 } };
   FOR_LEVELS(level)
   {
@@ -501,7 +503,7 @@ static void calls__that_wait_end_with_their_kernel(void) /* S-CAN-02 */
   }
 }
 
-/* A program that wants no error object: kernels have one. */
+/* Kernels have an error object even if the program passes none. */
 static void calls__have_an_error_object(void)
 {
   ts t;
@@ -514,7 +516,7 @@ static void calls__have_an_error_object(void)
   ts_fini(&t);
 }
 
-/* A call that waits comes back to memory of its own, also when the step failed for want of more. */
+/* A call that waits resumes in memory of its own, even if the step failed for lack of memory. */
 static void calls__that_wait_keep_their_memory(void)
 {
   const char *text = HASTY_GRAPH HASTY("waits", "Gets", "3", "x") HASTY("first", "Twice", "3", "x")
@@ -640,7 +642,7 @@ static void calls__make_gradients_without_memory(void)
   ts_fini(&t);
 }
 
-/* Sessions come and go, the graph stays as large as it is (S-LIFE-12). */
+/* Sessions are created and destroyed; the graph does not grow (S-LIFE-12). */
 static void calls__leave_nothing_in_the_graph(void)
 {
   ts t;
@@ -666,15 +668,15 @@ TAP_MAIN(
   TAP_TEST(calls__by_name_and_by_attribute),
   TAP_TEST(calls__nest),
   TAP_TEST(calls__take_types_from_the_call),
-  TAP_TEST(calls__hand_arguments_on),
-  TAP_TEST(calls__of_functions_without_anything),
-  TAP_TEST(calls__do_what_a_function_does),
-  TAP_TEST(calls__share_what_is_compiled),
+  TAP_TEST(calls__return_arguments_unchanged),
+  TAP_TEST(calls__of_empty_functions),
+  TAP_TEST(calls__run_effects_and_control_outputs),
+  TAP_TEST(calls__share_compiled_functions),
   TAP_TEST(calls__take_one_of_two_branches),
   TAP_TEST(calls__take_a_branch_by_number),
   TAP_TEST(calls__run_only_the_branch_that_is_taken),
   TAP_TEST(calls__recurse_to_a_limit),
-  TAP_TEST(calls__say_what_does_not_fit),
+  TAP_TEST(calls__mismatches_are_named),
   TAP_TEST(calls__of_gradients_that_the_library_names),
   TAP_TEST(calls__of_gradients_that_are_made),
   TAP_TEST(calls__on_a_device_that_is_named),

@@ -28,6 +28,8 @@ static tn_status find_inputs(tn__eager_queue *q, tn__eager_task *t, tn_error *er
   return st;
 }
 
+/* Stores the outputs in their slots, and counts their bytes. Readers see them once the task is
+ * done. */
 static void give_outputs(tn_eager_session *s, tn__eager_task *t)
 {
   int64_t bytes = 0;
@@ -44,7 +46,8 @@ static void give_outputs(tn_eager_session *s, tn__eager_task *t)
   tn__eager_lane_unlock(lane);
 }
 
-static void finish(tn_eager_session *s, tn__eager_task *t, tn_status st, tn_error *err)
+/* The task has ended: notes the status, wakes waiting threads, unpins all slots. */
+static void task_finish(tn_eager_session *s, tn__eager_task *t, tn_status st, tn_error *err)
 {
   tn__eager_queue *q = s->queue;
   tn__mutex_lock(&q->mu);
@@ -60,6 +63,7 @@ static void finish(tn_eager_session *s, tn__eager_task *t, tn_status st, tn_erro
   tn__eager_task_unref(t);
 }
 
+/* Runs a task, unless an input failed or the session was closed; then it fails with that error. */
 static void run_task(tn_eager_session *s, tn__eager_task *t)
 {
   tn_error err = TN_ERROR_INIT;
@@ -68,11 +72,12 @@ static void run_task(tn_eager_session *s, tn__eager_task *t)
   if (st == TN_OK) st = tn__eager_step(s, t->plan, t->tensors, t->tensors + t->n_inputs, NULL, &err);
   if (st == TN_OK) give_outputs(s, t);
   if (st != TN_OK && tn_error_code(&err) == TN_OK) tn_error_set(&err, st, "eager op '%s' failed", t->op->name);
-  finish(s, t, st, &err);
+  task_finish(s, t, st, &err);
   tn_error_clear(&err);
   tn__eager_safe_point(s);
 }
 
+/* The session's thread. Tasks that are queued when the session is closed still end, with an error. */
 static void *run_queue(void *session)
 {
   tn_eager_session *s = session;
@@ -115,7 +120,7 @@ tn_status tn__eager_queue_open(tn_eager_session *s, tn_error *err)
   if (code == 0) return TN_OK;
   s->queue = NULL;
   queue_free(q);
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no thread for an eager session (error %d of the system)", code);
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "cannot start a thread for an eager session (system error %d)", code);
 }
 
 void tn__eager_queue_close(tn_eager_session *s)

@@ -4,8 +4,8 @@
  * until then. Their number and bytes are limited; beyond the limit an op is made for its call only. */
 #include <core/eager/cache.h>
 
-#define MOST_NAMED 4096
-#define MOST_NAMED_BYTES ((size_t)64 << 20)
+#define MOST_NAMED 4096                        /* entries of a session */
+#define MOST_NAMED_BYTES ((size_t)64 << 20)    /* estimated memory of all entries */
 #define MOST_BYTES_FOR_TENSORS (MOST_NAMED_BYTES / 4) /* for ops with tensors: they may differ in each call */
 #define PLAN_BYTES ((size_t)24 << 10) /* roughly the memory of an op and its plan */
 #define MOST_TENSOR_BYTES ((size_t)8 << 10) /* of a tensor in a key: comparing more takes as long as making the plan */
@@ -14,6 +14,7 @@
 
 /* ---- keys ---- */
 
+/* Writes as much as fits, and counts all: the first attempt tells how much room is needed. */
 typedef struct writer {
   char *to;
   size_t room, at;
@@ -27,6 +28,8 @@ static void put(writer *w, const void *bytes, size_t n)
 
 static void put_text(writer *w, const char *text) { put(w, text, strlen(text) + 1); }
 
+/* The items of a list. Lengths precede texts and shapes, so that different lists have different
+ * bytes. */
 static void put_items(writer *w, const tn_eager_attr *a)
 {
   int32_t item = a->kind & ~TN_ATTR_LIST;
@@ -93,6 +96,7 @@ static void put_attr(writer *w, const tn_eager_attr *a)
   }
 }
 
+/* Writes the key if it fits; returns its size. */
 static size_t write_key(const char *op, const tn_eager_attr *attrs, size_t n, char *to, size_t room)
 {
   writer w = { to, room, 0 };
@@ -130,7 +134,8 @@ static bool has_key(const tn_eager_attr *attrs, size_t n, size_t *copied)
 
 /* ---- tables ---- */
 
-static tn__eager_named *look(const tn__eager_table *t, uint64_t hash, const char *key, size_t size)
+/* Finds an entry; NULL: there is none. Ends at a free place, of which there always is one. */
+static tn__eager_named *table_find(const tn__eager_table *t, uint64_t hash, const char *key, size_t size)
 {
   for (size_t at = hash & (t->capacity - 1);; at = (at + 1) & (t->capacity - 1)) {
     tn__eager_named *named = atomic_load_explicit(&t->at[at], memory_order_acquire);
@@ -139,7 +144,8 @@ static tn__eager_named *look(const tn__eager_table *t, uint64_t hash, const char
   }
 }
 
-static void insert(tn__eager_table *t, tn__eager_named *named)
+/* Stores an entry in a free place. The release makes its contents visible to threads that find it. */
+static void table_insert(tn__eager_table *t, tn__eager_named *named)
 {
   size_t at = named->hash & (t->capacity - 1);
   while (atomic_load_explicit(&t->at[at], memory_order_relaxed) != NULL) at = (at + 1) & (t->capacity - 1);
@@ -163,23 +169,23 @@ static tn__eager_table *room_locked(tn_eager_session *s)
   t->capacity = capacity;
   for (size_t i = 0; old != NULL && i < old->capacity; i++) {
     tn__eager_named *named = atomic_load_explicit(&old->at[i], memory_order_relaxed);
-    if (named != NULL) insert(t, named);
+    if (named != NULL) table_insert(t, named);
   }
   atomic_store_explicit(&s->table, t, memory_order_release);
   return t;
 }
 
 /* Adds an entry. True: it is in the table, or an entry of the same key already is, whose op is stored in *op. */
-static bool keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_eager_op **op)
+static bool table_keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_eager_op **op)
 {
   size_t most = copied > 0 ? MOST_BYTES_FOR_TENSORS : MOST_NAMED_BYTES, bytes = PLAN_BYTES + named->size + copied;
   tn__mutex_lock(&s->mu);
   bool fits = s->n_named < MOST_NAMED && s->named_bytes <= most && bytes <= most - s->named_bytes;
   tn__eager_table *t = fits ? room_locked(s) : NULL;
-  tn__eager_named *other = t == NULL ? NULL : look(t, named->hash, named->key, named->size);
+  tn__eager_named *other = t == NULL ? NULL : table_find(t, named->hash, named->key, named->size);
   if (other != NULL) *op = other->op;
   if (t != NULL && other == NULL) {
-    insert(t, named);
+    table_insert(t, named);
     s->n_named++;
     s->named_bytes += bytes;
   }
@@ -187,9 +193,10 @@ static bool keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_
   return t != NULL;
 }
 
-/* key NULL: the attributes fit in no key. copied: bytes of tensors. */
-static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash,
-                      const char *key, size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
+/* Makes an op, and adds it to the table if it may be kept. key NULL: the attributes fit in no key.
+ * copied: bytes of tensors. */
+static tn_status named_make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash,
+                            const char *key, size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
 {
   tn_eager_op *op;
   tn_status st = tn__eager_op_new(s, name, NULL, attrs, n, &op, err);
@@ -201,7 +208,7 @@ static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr
   if (named == NULL) return TN_OK; /* not kept: the next call makes it again */
   *named = (tn__eager_named){ .hash = hash, .size = size, .op = op };
   memcpy(named->key, key, size);
-  if (!keep(s, named, copied, out)) {
+  if (!table_keep(s, named, copied, out)) {
     tn__free(named, sizeof *named + size);
     return TN_OK;
   }
@@ -222,7 +229,7 @@ tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager
   tn_status st = n == 0 ? TN_OK : tn__eager_attrs_check(op, attrs, n, err);
   if (st != TN_OK) return st;
   size_t copied = 0;
-  if (n > 0 && !has_key(attrs, n, &copied)) return make(s, op, attrs, n, 0, NULL, 0, 0, out, mine, err);
+  if (n > 0 && !has_key(attrs, n, &copied)) return named_make(s, op, attrs, n, 0, NULL, 0, 0, out, mine, err);
   size_t size = write_key(op, attrs, n, fixed, sizeof fixed);
   if (size > sizeof fixed) {
     key = tn__alloc(size);
@@ -231,9 +238,9 @@ tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager
   }
   uint64_t hash = tn__hash(key, size);
   const tn__eager_table *t = atomic_load_explicit(&s->table, memory_order_acquire);
-  tn__eager_named *named = t == NULL ? NULL : look(t, hash, key, size);
+  tn__eager_named *named = t == NULL ? NULL : table_find(t, hash, key, size);
   if (named != NULL) *out = named->op;
-  else st = make(s, op, attrs, n, hash, key, size, copied, out, mine, err);
+  else st = named_make(s, op, attrs, n, hash, key, size, copied, out, mine, err);
   if (key != fixed) tn__free(key, size);
   return st;
 }

@@ -9,10 +9,11 @@
 #include <core/eager/sweep.h>
 #include <core/exec/wait.h>
 
-#define ON_STACK 12
+#define ON_STACK 12 /* inputs, and outputs, for which a call allocates no lists */
 
 /* ---- the step ---- */
 
+/* Checks the outputs that the runtime returned. */
 static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *p, tn_tensor *const *outputs,
                                tn_error *err)
 {
@@ -20,20 +21,22 @@ static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *
     if (outputs[i] == NULL)
       return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without output %u", s->on.info.name, i);
     if (outputs[i]->dtype != p->outputs[i] && p->outputs[i] != TN_DTYPE_INVALID)
-      return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave output %u as %s, it is %s", s->on.info.name, i,
-                          tn_dtype_name(outputs[i]->dtype), tn_dtype_name(p->outputs[i]));
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned output %u as %s, but it is %s", s->on.info.name,
+                          i, tn_dtype_name(outputs[i]->dtype), tn_dtype_name(p->outputs[i]));
   }
   return TN_OK;
 }
 
-/* Checks whether a step that returned OK was stopped. */
+/* Checks whether a step that returned OK was stopped after its last instruction. */
 static tn_status check_end(tn_eager_session *s, const tn_step *step, tn_error *err)
 {
-  int why = tn__step_stop(step); /* after the last instruction nothing has checked it */
+  int why = tn__step_stop(step);
   if (__builtin_expect(why == TN__GO_ON, 1)) return TN_OK;
   return why == TN__STOP_CLOSED ? tn__eager_closed(s, err) : tn__step_stopped(why, NULL, err);
 }
 
+/* Runs the plan once, in the session's memory account. The limits of a step whose kernel makes this
+ * call do not apply. */
 static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs,
                          tn_tensor **again, tn_error *err)
 {
@@ -71,6 +74,7 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   return err == NULL || err->code != st ? tn__factory_status(s->on.factory, "execute", st, err) : st;
 }
 
+/* Releases outputs after a failure. */
 static void drop(tn_tensor **outputs, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -79,6 +83,7 @@ static void drop(tn_tensor **outputs, size_t n)
   }
 }
 
+/* If memory is exhausted, deletes unused tensors and tries once more. */
 tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs,
                          tn_tensor **again, tn_error *err)
 {
@@ -97,14 +102,15 @@ tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
 
 /* The working memory of a call: on the stack if it is small. */
 typedef struct call {
-  tn__eager_slot **slots;
-  tn_tensor **inputs;
+  tn__eager_slot **slots; /* of the inputs; the first n_pinned are pinned */
+  tn_tensor **inputs;     /* borrowed from the pinned slots */
   tn_dtype *dtypes;
   size_t n, n_pinned;
   tn__eager_plan *plan;
-  bool mine;
+  bool mine;              /* the plan is not kept: the call frees it */
 } call;
 
+/* After a failure, those that were pinned stay so until the end of the call. */
 static tn_status pin_inputs(tn_eager_session *s, call *c, const tn_eager_handle *inputs, tn_error *err)
 {
   for (; c->n_pinned < c->n; c->n_pinned++) {
@@ -151,6 +157,8 @@ static tn_status find_plan(tn_eager_op *op, call *c, uint16_t *device, tn_error 
   return st;
 }
 
+/* The call with its inputs pinned. Room for the outputs is checked before anything runs, since a
+ * step cannot be undone. */
 static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs, size_t room, size_t *n_outputs,
                              tn_error *err)
 {
@@ -181,6 +189,8 @@ static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs,
   return TN_OK;
 }
 
+/* The pins keep the inputs from being deleted while the call uses them, also if another thread
+ * releases their handles. */
 static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *inputs, tn_eager_handle *outputs,
                           size_t room, size_t *n_outputs, tn_error *err)
 {
@@ -192,8 +202,9 @@ static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *input
   return st;
 }
 
-static tn_status eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n, tn_eager_handle *outputs, size_t room,
-                        size_t *n_outputs, tn_error *err)
+/* The caller is inside of the session. */
+static tn_status eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n, tn_eager_handle *outputs,
+                           size_t room, size_t *n_outputs, tn_error *err)
 {
   tn__eager_slot *slots[ON_STACK];
   tn_tensor *tensors[ON_STACK];
@@ -226,13 +237,15 @@ static tn_status clear_outputs(tn_status st, tn_eager_handle *outputs, size_t ro
   return st;
 }
 
-static tn_status check_call(const char *name, const void *target, const tn_eager_handle *inputs, size_t n,
-                            tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err)
+/* Checks the arguments. what: the name of the target, for errors. */
+static tn_status check_call(const char *name, const char *what, const void *target,
+                            const tn_eager_handle *inputs, size_t n, tn_eager_handle *outputs, size_t room,
+                            size_t *n_outputs, tn_error *err)
 {
-  const char *missing = target == NULL                ? "it"
-                        : inputs == NULL && n > 0     ? "inputs"
-                        : outputs == NULL && room > 0 ? "outputs"
-                                                      : NULL;
+  const char *missing = NULL;
+  if (target == NULL) missing = what;
+  else if (inputs == NULL && n > 0) missing = "inputs";
+  else if (outputs == NULL && room > 0) missing = "outputs";
   if (n_outputs != NULL) *n_outputs = 0;
   if (__builtin_expect(missing == NULL && n < UINT32_MAX, 1)) return TN_OK;
   return missing != NULL ? tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is NULL", name, missing)
@@ -243,7 +256,7 @@ tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_
                            size_t room, size_t *n_outputs, tn_error *err)
 {
   tn__error_reset(err);
-  tn_status st = check_call("tn_eager_op_call", op, inputs, n_inputs, outputs, room, n_outputs, err);
+  tn_status st = check_call("tn_eager_op_call", "op", op, inputs, n_inputs, outputs, room, n_outputs, err);
   if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
   tn__eager_frame frame;
   tn_eager_session *s = op->session;
@@ -255,6 +268,7 @@ tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_
   return clear_outputs(st, outputs, room);
 }
 
+/* A call by name and attributes. An op that is not kept in the table lives for this call only. */
 static tn_status call_named(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n_attrs,
                             const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs, size_t room,
                             size_t *n_outputs, tn_error *err)
@@ -276,7 +290,8 @@ tn_status tn_eager_call(tn_eager_session *s, const char *op, const tn_eager_attr
                         size_t *n_outputs, tn_error *err)
 {
   tn__error_reset(err);
-  tn_status st = check_call("tn_eager_call", op == NULL ? NULL : s, inputs, n_inputs, outputs, room, n_outputs, err);
+  tn_status st = check_call("tn_eager_call", s == NULL ? "session" : "op", op == NULL ? NULL : s, inputs, n_inputs,
+                            outputs, room, n_outputs, err);
   if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();

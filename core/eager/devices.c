@@ -12,6 +12,7 @@
 
 /* ---- the list ---- */
 
+/* The number of CPUs that the option device_count gives; 1 by default. */
 static int64_t count_cpus(const tn_session_options *o)
 {
   int64_t number = 1;
@@ -22,7 +23,7 @@ static int64_t count_cpus(const tn_session_options *o)
   return 1;
 }
 
-/* S-CFG-19 */
+/* Whether the filters of the options let the session see a device. S-CFG-19 */
 static tn_status is_seen(const tn_session_options *o, const tn__device_name *device, bool *seen, tn_error *err)
 {
   size_t n = tn__option_n_items(o, TN__OPTION_device_filters);
@@ -46,6 +47,7 @@ static void free_texts(tn__eager_device *d)
   tn__strfree(d->model);
 }
 
+/* Appends a copy of a device to the list. number: in the runtime's list. */
 static tn_status keep(tn_eager_session *s, const tn_device_info *info, size_t number, tn_error *err)
 {
   tn__eager_device d = { .name = tn__strdup(info->name),
@@ -63,6 +65,7 @@ static tn_status keep(tn_eager_session *s, const tn_device_info *info, size_t nu
   return TN_OK;
 }
 
+/* Adds a device unless the filters hide it. */
 static tn_status add(tn_eager_session *s, const tn_device_info *info, size_t number, tn_error *err)
 {
   const char *name = info->name;
@@ -107,6 +110,7 @@ static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
   return TN_OK;
 }
 
+/* CPUs first. Other devices are of use only if the runtime can prepare plans on them. */
 static tn_status list_runtime(tn_eager_session *s, tn_error *err)
 {
   tn_status st = list_type(s, true, err);
@@ -137,7 +141,7 @@ tn_status tn_eager_session_device(const tn_eager_session *s, size_t i, tn_device
   if (out == NULL || out->struct_size < sizeof out->struct_size)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_device: out is NULL or its struct_size is not set");
   if (i >= s->n_devices)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu asked of an eager session with %u", i, s->n_devices);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu requested, but the eager session has %u", i, s->n_devices);
   const tn__eager_device *d = &s->devices[i];
   tn_device_info full = { .name = d->name, .type = d->type, .memory_bytes = d->memory_bytes, .model = d->model };
   size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
@@ -199,7 +203,8 @@ static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn
   return TN_OK;
 }
 
-/* S-EAG-26 */
+/* Applies the device policy to an input that has to be copied: refuses, warns, or allows it.
+ * S-EAG-26 */
 static tn_status move(const tn_eager_op *op, size_t i, const tn__eager_slot *input, uint16_t to, tn_error *err)
 {
   const tn_eager_session *s = op->session;
@@ -244,6 +249,7 @@ static bool is_host_memory(const tn_tensor *t)
   return memory == TN_MEMORY_HOST || memory == TN_MEMORY_PINNED;
 }
 
+/* Copies a tensor to a device by the runtime's `copy`. */
 static tn_status copy_out(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
 {
   *out = NULL;
@@ -256,6 +262,7 @@ static tn_status copy_out(tn_eager_session *s, const tn_tensor *t, uint16_t to, 
   return st == TN_OK ? TN_OK : tn__factory_status(s->on.factory, "copy", st, err);
 }
 
+/* The copy is charged to the session's memory account. */
 static tn_status copy(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
 {
   tn__account *around = tn__account_now;
@@ -265,6 +272,8 @@ static tn_status copy(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_t
   return st;
 }
 
+/* All CPUs use host memory, so between them the tensor is shared. If memory is exhausted, deletes
+ * unused tensors and tries once more. */
 tn_status tn__eager_bring(tn_eager_session *s, tn_tensor *t, uint16_t from, uint16_t to, tn_tensor **out, tn_error *err)
 {
   if (from == to || (!tn__eager_is_away(s, to) && is_host_memory(t))) {

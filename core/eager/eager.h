@@ -22,6 +22,7 @@
 #include <string.h>
 #include <tenon/eager.h>
 
+/* A session that a thread is inside of; on the thread's stack. */
 typedef struct tn__eager_frame {
   const tn_eager_session *session;
   struct tn__eager_frame *around;
@@ -37,31 +38,31 @@ struct tn_eager_session {
   _Alignas(64) _Atomic int64_t closed; /* time of close or reset, on the monotonic clock; 0 = open */
   _Atomic uint32_t ending;  /* a thread is closing it */
   _Atomic uint32_t asleep;  /* the session's thread sleeps until it is woken */
-  int32_t strategy, policy;
+  int32_t strategy, policy; /* when tensors are deleted; whether inputs are copied to other devices */
   bool soft;                /* option allow_soft_placement */
   uint32_t n_devices, n_cpus; /* of `devices`, which does not change while the session is open; CPUs come first */
-  uint32_t tag;
+  uint32_t tag;             /* part of each handle: handles of most other sessions are recognised */
   tn__step_fn execute;      /* the runtime's; NULL: the kit's */
   struct tn__eager_queue *queue; /* NULL = not asynchronous */
-  _Atomic(struct tn__eager_table *) table;
-  _Atomic(tn__eager_slot *) blocks[TN__EAGER_BLOCKS];
+  _Atomic(struct tn__eager_table *) table;            /* of named ops (cache.h); NULL = none yet */
+  _Atomic(tn__eager_slot *) blocks[TN__EAGER_BLOCKS]; /* owned; NULL = not allocated yet */
 
   tn__eager_lane lanes[TN__EAGER_LANES];
   _Alignas(64) _Atomic int64_t bytes, peak; /* as last added by the lanes */
   _Atomic uint32_t n_slots;                 /* created so far, in batches */
-  _Atomic uint64_t pauses, pause_ns, longest_pause_ns;
+  _Atomic uint64_t pauses, pause_ns, longest_pause_ns; /* of safe points that deleted tensors */
 
   _Atomic uint32_t refs; /* the program's, and its ops' */
   void (*destroy)(tn_eager_session *session); /* set by session.c, called after the last reference */
   tn__mutex mu;          /* ops, named ops, the state of closing */
   tn__mutex step_mu;     /* of steps (core/exec/step.h) */
   tn__sleepers sleepers;
-  tn_eager_op *ops;      /* guarded by mu */
+  tn_eager_op *ops;      /* those of the program; guarded by mu */
   size_t n_named, named_bytes; /* guarded by mu */
   tn_graph *library;     /* functions; guarded by mu, set once, a reference. NULL = none */
   bool ended;            /* all tensors are deleted; guarded by mu */
-  tn__cond end;
-  _Atomic uint32_t is_default;
+  tn__cond end;          /* signalled when `ended` is set */
+  _Atomic uint32_t is_default; /* it is, or was, the default session of the process */
 
   bool has_thread;       /* with IN_BACKGROUND */
   pthread_t thread;

@@ -30,6 +30,7 @@ tn_status tn__eager_closed(const tn_eager_session *s, tn_error *err)
 
 /* ---- in and out ---- */
 
+/* Leaves the gate; the last call to leave a session that is being closed wakes the closing thread. */
 static void left(tn_eager_session *s, uint32_t thread)
 {
   if (__builtin_expect(tn__gate_leave_as(&s->calls, thread) == 0, 1)) return;
@@ -38,6 +39,7 @@ static void left(tn_eager_session *s, uint32_t thread)
   tn__mutex_unlock(&drain_mu);
 }
 
+/* Notes that this thread is inside of the session. The frame is on the caller's stack. */
 static void go_in(tn_eager_session *s, tn__eager_frame *frame)
 {
   frame->session = s;
@@ -45,6 +47,8 @@ static void go_in(tn_eager_session *s, tn__eager_frame *frame)
   tn__eager_inside = frame;
 }
 
+/* Enters the gate before `closed` is read: a thread that closes the session and then shuts the gate
+ * waits for this call, unless this call sees that the session is closed. */
 tn_status tn__eager_enter(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread, tn_error *err)
 {
   if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
@@ -57,6 +61,7 @@ tn_status tn__eager_enter(tn_eager_session *s, tn__eager_frame *frame, uint32_t 
   return TN_OK;
 }
 
+/* `ending` is set before the gate is shut, so close waits for this call if it reads 0 here. */
 bool tn__eager_enter_to_free(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread)
 {
   tn__gate_enter_as(&s->calls, thread);
@@ -89,6 +94,7 @@ bool tn__eager_is_inside(const tn_eager_session *s)
 
 /* ---- the end ---- */
 
+/* Must not be called inside of the session: the closing thread would wait for this one. */
 void tn__eager_wait_for_end(tn_eager_session *s)
 {
   tn__mutex_lock(&s->mu);

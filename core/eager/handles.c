@@ -8,9 +8,12 @@
 #include <core/formats/wire.h>
 #include <tenon/process.h>
 
-static tn_status need(const char *call, const char *missing, tn_error *err)
+/* Refuses a call without a session, or without another argument that it needs. */
+static tn_status need(const char *call, const tn_eager_session *s, const char *name, const void *argument,
+                      tn_error *err)
 {
-  return missing == NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is NULL", call, missing);
+  if (s != NULL && argument != NULL) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is NULL", call, s == NULL ? "session" : name);
 }
 
 /* ---- in and out ---- */
@@ -28,12 +31,8 @@ tn_status tn_eager_from_tensor(tn_eager_session *s, tn_tensor *tensor, tn_eager_
 {
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
-  tn_status st = need("tn_eager_from_tensor",
-                      s == NULL        ? "session"
-                      : tensor == NULL ? "tensor"
-                      : out == NULL    ? "out"
-                                       : NULL,
-                      err);
+  tn_status st = need("tn_eager_from_tensor", s, "tensor", tensor, err);
+  if (st == TN_OK) st = need("tn_eager_from_tensor", s, "out", out, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -51,7 +50,7 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
   tn_tensor *t = NULL;
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
-  tn_status st = need("tn_eager_from_data", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_from_data", s, "out", out, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -88,7 +87,7 @@ tn_status tn_eager_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor
 {
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
-  tn_status st = need("tn_eager_tensor", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_tensor", s, "out", out, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -98,7 +97,8 @@ tn_status tn_eager_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor
   return st;
 }
 
-/* Frees a detached slot, which is not pinned and can no longer be found. */
+/* Frees the slot of a detached tensor; it is not pinned, and its handle is no longer valid. The
+ * tensor leaves the session's memory account unless others use it, too. */
 static void free_taken(tn_eager_session *s, tn__eager_slot *slot, tn_tensor *caller)
 {
   tn_tensor *t = atomic_exchange(&slot->tensor, NULL);
@@ -115,11 +115,14 @@ static void free_taken(tn_eager_session *s, tn__eager_slot *slot, tn_tensor *cal
   if (tn_tensor_is_exclusive(caller)) tn__tensor_leave_account(caller);
 }
 
+/* Of several threads that detach or release a handle, one succeeds: the exchange in
+ * tn__eager_let_go decides. If calls still use the tensor, the last one to unpin it puts the slot
+ * into the list of unused ones, and TAKEN tells that it is counted as detached. */
 tn_status tn_eager_detach(tn_eager_session *s, tn_eager_handle handle, tn_tensor **out, tn_error *err)
 {
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
-  tn_status st = need("tn_eager_detach", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_detach", s, "out", out, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -143,12 +146,8 @@ tn_status tn_eager_copy_to_device(tn_eager_session *s, tn_eager_handle handle, c
   tn_tensor *t = NULL, *there = NULL;
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
-  tn_status st = need("tn_eager_copy_to_device",
-                      s == NULL        ? "session"
-                      : device == NULL ? "device"
-                      : out == NULL    ? "out"
-                                       : NULL,
-                      err);
+  tn_status st = need("tn_eager_copy_to_device", s, "device", device, err);
+  if (st == TN_OK) st = need("tn_eager_copy_to_device", s, "out", out, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -171,7 +170,7 @@ tn_status tn_eager_device(tn_eager_session *s, tn_eager_handle handle, const cha
   tn__eager_slot *slot;
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
-  tn_status st = need("tn_eager_device", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_device", s, "out", out, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -190,7 +189,7 @@ tn_status tn_eager_device(tn_eager_session *s, tn_eager_handle handle, const cha
 tn_status tn_eager_safe_point(tn_eager_session *s, tn_error *err)
 {
   tn__error_reset(err);
-  tn_status st = need("tn_eager_safe_point", s == NULL ? "session" : NULL, err);
+  tn_status st = need("tn_eager_safe_point", s, "session", s, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -203,7 +202,7 @@ tn_status tn_eager_safe_point(tn_eager_session *s, tn_error *err)
 tn_status tn_eager_wait(tn_eager_session *s, tn_error *err)
 {
   tn__error_reset(err);
-  tn_status st = need("tn_eager_wait", s == NULL ? "session" : NULL, err);
+  tn_status st = need("tn_eager_wait", s, "session", s, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -215,6 +214,8 @@ tn_status tn_eager_wait(tn_eager_session *s, tn_error *err)
 
 /* ---- counters ---- */
 
+/* Unused tensors of a lane: those in its list, and those that a thread has taken and not deleted
+ * yet. */
 static uint64_t unused_in(const tn_eager_session *s, const tn__eager_lane *lane)
 {
   uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire);
@@ -222,10 +223,12 @@ static uint64_t unused_in(const tn_eager_session *s, const tn__eager_lane *lane)
   return head == 0 ? n : n + atomic_load_explicit(&tn__eager_slot_at(s, head)->depth, memory_order_relaxed);
 }
 
+/* Does not enter the session: counters can be read after it was closed. They are only consistent if
+ * no other thread uses the session. */
 tn_status tn_eager_get_counters(const tn_eager_session *s, tn_eager_counters *out, tn_error *err)
 {
   tn__error_reset(err);
-  tn_status st = need("tn_eager_get_counters", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_get_counters", s, "out", out, err);
   if (st != TN_OK) return st;
   if (!TN_HAS_FIELD(out, tn_eager_counters, allocated))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_get_counters: struct_size is %zu", out->struct_size);
@@ -256,7 +259,8 @@ tn_status tn_eager_get_counters(const tn_eager_session *s, tn_eager_counters *ou
 
 /* ---- functions ---- */
 
-/* A GraphDef without its nodes, in place; they are field 1 of the message. */
+/* Removes the nodes from a GraphDef, in place; they are field 1 of the message. Returns the new
+ * size. */
 static size_t leave_nodes_out(char *bytes, size_t size)
 {
   tn__wire w = tn__wire_read((tn__slice){ bytes, size });
@@ -270,6 +274,7 @@ static size_t leave_nodes_out(char *bytes, size_t size)
   return kept;
 }
 
+/* Imports the functions of a graph into the session's library, which is made at the first call. */
 static tn_status add_functions(tn_eager_session *s, tn_graph *graph, tn_error *err)
 {
   void *bytes = NULL;
@@ -289,7 +294,7 @@ static tn_status add_functions(tn_eager_session *s, tn_graph *graph, tn_error *e
 tn_status tn_eager_add_functions(tn_eager_session *s, tn_graph *graph, tn_error *err)
 {
   tn__error_reset(err);
-  tn_status st = need("tn_eager_add_functions", s == NULL ? "session" : graph == NULL ? "graph" : NULL, err);
+  tn_status st = need("tn_eager_add_functions", s, "graph", graph, err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);

@@ -50,12 +50,12 @@ typedef struct tn__eager_slot {
 /* ---- lanes ---- */
 
 #define TN__EAGER_LANES 16
-#define TN__EAGER_SPARES 8
-#define TN__EAGER_TAKES ((uint64_t)1 << 40)
+#define TN__EAGER_SPARES 8 /* of a lane */
+#define TN__EAGER_TAKES ((uint64_t)1 << 40) /* one thread, in tn__eager_lane.taken */
 
 typedef struct tn__eager_lane {
   _Alignas(64) _Atomic uint32_t unused; /* number of the slot added last, 0 = none */
-  _Alignas(64) _Atomic uint32_t busy;
+  _Alignas(64) _Atomic uint32_t busy; /* a lock: 1 = a thread has it */
   _Atomic uint32_t backlog;    /* list of slots taken from `unused` that wait for deletion; guarded by busy */
   _Atomic uint32_t n_spares;   /* guarded by busy, as are they */
   tn_tensor *spares[TN__EAGER_SPARES]; /* small deleted tensors, reused for the next one of their shape */

@@ -4,9 +4,12 @@
 #include <core/eager/devices.h>
 #include <core/eager/queue.h>
 
-#define MOST_ATTRS 4096
+#define MOST_ATTRS 4096 /* of an op */
 
 /* ---- copies of attributes ---- */
+
+/* All copies are in the op's arena, except tensors, which are references. Functions return false
+ * without memory. */
 
 static const void *copy_bytes(tn__arena *a, const void *from, size_t count, size_t size)
 {
@@ -70,6 +73,7 @@ static bool copy_attr(tn__arena *a, const tn_eager_attr *from, tn_eager_attr *to
 
 /* ---- checks ---- */
 
+/* Why the items of a list cannot be used; NULL: they can. */
 static const char *missing_items(const tn_eager_attr *a)
 {
   int32_t item = a->kind & ~TN_ATTR_LIST;
@@ -83,16 +87,17 @@ static const char *missing_items(const tn_eager_attr *a)
   return NULL;
 }
 
+/* Why an attribute cannot be used; NULL: it can. */
 static const char *what_is_wrong(const tn_eager_attr *a)
 {
   if (a->kind & TN_ATTR_LIST) {
     int32_t item = a->kind & ~TN_ATTR_LIST;
     if (item < TN_ATTR_STRING || item > TN_ATTR_FUNC || item == TN_ATTR_TENSOR)
-      return "is of no kind that can be given";
+      return "is of an unsupported kind";
     return a->n > 0 && a->at == NULL ? "has no items" : missing_items(a);
   }
-  if (a->kind < TN_ATTR_STRING || a->kind > TN_ATTR_FUNC) return "is of no kind that can be given";
-  if (a->kind == TN_ATTR_SHAPE && (a->rank > TN_MAX_RANK || a->rank < -1)) return "has a rank that cannot be";
+  if (a->kind < TN_ATTR_STRING || a->kind > TN_ATTR_FUNC) return "is of an unsupported kind";
+  if (a->kind == TN_ATTR_SHAPE && (a->rank > TN_MAX_RANK || a->rank < -1)) return "has an invalid rank";
   bool needs = a->kind == TN_ATTR_TENSOR || a->kind == TN_ATTR_FUNC || (a->kind == TN_ATTR_STRING && a->n > 0) ||
                (a->kind == TN_ATTR_SHAPE && a->rank > 0);
   return needs && a->at == NULL ? "has no value" : NULL;
@@ -124,6 +129,7 @@ static bool is_in_plugin(const char *op)
   return tn_op_schema_find(op) != NULL;
 }
 
+/* An op must be registered, or be a function of the session. */
 static tn_status check_known(tn_eager_session *s, const char *op, tn_error *err)
 {
   tn__mutex_lock(&s->mu);
@@ -192,6 +198,13 @@ tn_status tn__eager_op_new(tn_eager_session *s, const char *name, const char *de
   return st;
 }
 
+/* The first argument that is NULL; "out" if these are not. */
+static const char *missing_argument(const tn_eager_session *s, const char *op)
+{
+  if (s == NULL) return "session";
+  return op == NULL ? "op" : "out";
+}
+
 tn_status tn_eager_op_create(tn_eager_session *s, const char *op, const char *device, const tn_eager_attr *attrs,
                              size_t n_attrs, tn_eager_op **out, tn_error *err)
 {
@@ -199,7 +212,7 @@ tn_status tn_eager_op_create(tn_eager_session *s, const char *op, const char *de
   if (out != NULL) *out = NULL;
   if (s == NULL || op == NULL || out == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_op_create: %s is NULL",
-                        s == NULL ? "session" : op == NULL ? "op" : "out");
+                        missing_argument(s, op));
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   tn_status st = tn__eager_enter(s, &frame, thread, err);
@@ -216,6 +229,9 @@ tn_status tn_eager_op_create(tn_eager_session *s, const char *op, const char *de
   return st;
 }
 
+/* May be called after the session was closed, and from a function that is called when a tensor is
+ * deleted (inside). Close frees the plans of all ops, so this waits until it has ended, unless this
+ * thread is the one that closes. */
 void tn_eager_op_destroy(tn_eager_op *op)
 {
   if (op == NULL || tn__forked()) return;

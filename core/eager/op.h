@@ -6,12 +6,13 @@
 #include <core/eager/eager.h>
 #include <core/plan/states.h>
 
-/* A plan for one tuple of input types, and a device. */
+/* A plan for one tuple of input types, and a device. Immutable once made; concurrent calls share
+ * it. */
 typedef struct tn__eager_plan {
-  struct tn__eager_plan *next;
+  struct tn__eager_plan *next; /* in the list of the op */
   tn_graph *graph; /* a reference */
-  tn_plan *plan;
-  tn_executable *executable;
+  tn_plan *plan;   /* a reference */
+  tn_executable *executable; /* the runtime's, released with the plan */
   tn__kernel_states states;
   uint32_t n_inputs, n_outputs;
   uint16_t asked;          /* the requested device, if that is not a CPU; else 0 */
@@ -21,8 +22,9 @@ typedef struct tn__eager_plan {
   tn_dtype dtypes[];
 } tn__eager_plan;
 
+/* Calls of one op may run concurrently. */
 struct tn_eager_op {
-  tn_eager_session *session; /* counted */
+  tn_eager_session *session; /* a reference */
   tn_eager_op *prev, *next;  /* of the session, guarded by its mu */
   char *name, *device;       /* in the arena, as what follows */
   tn_eager_attr *attrs;      /* copies; tensors are references */
@@ -38,8 +40,11 @@ struct tn_eager_op {
 
 /* ---- op.c ---- */
 
+/* Copies name, device and attributes; tensors are only referenced. The op is in no list of the
+ * session. */
 tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs,
                            size_t n, tn_eager_op **out, tn_error *err);
+/* Whether the attributes are well-formed; not whether they fit the op. */
 tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size_t n, tn_error *err);
 void tn__eager_op_free(tn_eager_op *op); /* its plans are freed already */
 /* Replaces the caller's tensors in attributes by copies; false without memory. */
@@ -47,6 +52,7 @@ bool tn__eager_op_copy_tensors(tn_eager_op *op);
 
 /* ---- plan.c ---- */
 
+/* Frees all plans of an op. No call may use them. */
 void tn__eager_plans_free(tn_eager_session *session, tn_eager_op *op);
 void tn__eager_plan_free(tn_eager_session *session, tn__eager_plan *plan);
 /* The plan for these types and device `asked`, 0 if that is a CPU. *mine: the plan is not kept, and the

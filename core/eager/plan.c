@@ -32,6 +32,7 @@ void tn__eager_plans_free(tn_eager_session *s, tn_eager_op *op)
 
 /* ---- the operation ---- */
 
+/* Errors are reported by tn_operation_finish. */
 static void set_attr(tn_operation_builder *b, const tn_eager_attr *a)
 {
   switch (a->kind) {
@@ -67,6 +68,7 @@ static int64_t said_number(const tn_eager_op *op, const tn_op_schema *schema, co
   return -1;
 }
 
+/* The error for a number of inputs that the op does not take. */
 static tn_status wrong_count(const tn_eager_op *op, const tn_op_schema *schema, size_t n, tn_error *err)
 {
   char text[512];
@@ -74,7 +76,8 @@ static tn_status wrong_count(const tn_eager_op *op, const tn_op_schema *schema, 
   return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': %zu inputs do not fit %s", op->name, n, text);
 }
 
-/* The length of each input list whose length no attribute gives: such lists share the remaining inputs equally. */
+/* The length of each input list whose length no attribute gives: such lists share the remaining
+ * inputs equally. An error if the inputs do not fit the op. */
 static tn_status share_inputs(const tn_eager_op *op, const tn_op_schema *schema, size_t n, size_t *each, tn_error *err)
 {
   size_t fixed = 0, open = 0;
@@ -98,6 +101,7 @@ static tn_status share_inputs(const tn_eager_op *op, const tn_op_schema *schema,
   return TN_OK;
 }
 
+/* Distributes the inputs to the arguments of the op, in order. */
 static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, tn_operation_builder *b,
                             const tn_output *inputs, size_t n, tn_error *err)
 {
@@ -119,6 +123,7 @@ static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, t
   return st;
 }
 
+/* Builds the operation. device: "" = none. */
 static tn_status make_node(const tn_eager_op *op, const char *device, tn_graph *graph, const char *name,
                            const tn_output *inputs, size_t n, tn_operation **out, tn_error *err)
 {
@@ -136,6 +141,7 @@ static tn_status make_node(const tn_eager_op *op, const char *device, tn_graph *
   return st;
 }
 
+/* A placeholder for each input, of its type and of any shape. */
 static tn_status make_placeholders(tn_graph *graph, const char *name, const tn_dtype *dtypes, size_t n, tn_output *out,
                                    tn_error *err)
 {
@@ -154,6 +160,7 @@ static tn_status make_placeholders(tn_graph *graph, const char *name, const tn_d
 
 /* ---- compiling ---- */
 
+/* Whether the operation calls functions, or is one. */
 static bool needs_library(const tn_eager_op *op)
 {
   for (size_t i = 0; i < op->n_attrs; i++)
@@ -161,6 +168,7 @@ static bool needs_library(const tn_eager_op *op)
   return tn_op_schema_find(op->name) == NULL;
 }
 
+/* The graph in which the operation is built, a reference, and the node's name. */
 static tn_status open_graph(tn_eager_op *op, tn__eager_plan *p, char *name, size_t room, tn_error *err)
 {
   tn_eager_session *s = op->session;
@@ -181,7 +189,9 @@ typedef struct place {
   bool refused;       /* the runtime says that the device cannot */
 } place;
 
-static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, place *where, tn_error *err)
+/* Lets the runtime prepare the plan: on its device, or by the usual slot. Sets where->refused if
+ * the device has no kernel for it (TN_UNIMPLEMENTED). */
+static tn_status plan_prepare(tn_eager_session *s, tn__eager_plan *p, place *where, tn_error *err)
 {
   if (where->asked == 0 || p->moved) return tn__opened_prepare(&s->on, p->plan, &p->executable, err);
   tn__plugin_call calling = tn__opened_call(&s->on, "its prepare_on");
@@ -198,6 +208,7 @@ static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, place *where, t
   return tn__factory_status(s->on.factory, "prepare_on", st, err);
 }
 
+/* The inputs from whose values shapes follow, as bits; only the first 64. */
 static uint64_t find_on_host(const tn_plan *plan)
 {
   uint64_t found = 0;
@@ -207,8 +218,8 @@ static uint64_t find_on_host(const tn_plan *plan)
   return found;
 }
 
-static tn_status compile(tn_eager_session *s, tn__eager_plan *p, place *where, tn_operation *node,
-                         const tn_output *feeds, tn_output *fetches, tn_error *err)
+static tn_status plan_compile(tn_eager_session *s, tn__eager_plan *p, place *where, tn_operation *node,
+                              const tn_output *feeds, tn_output *fetches, tn_error *err)
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) fetches[i] = (tn_output){ node, (int32_t)i };
   const tn__signature_spec spec = {
@@ -231,9 +242,10 @@ static tn_status compile(tn_eager_session *s, tn__eager_plan *p, place *where, t
   tn_status st = tn__plan_compile(p->graph, &spec, &p->plan, err);
   if (st != TN_OK) return st;
   if (s->n_devices > s->n_cpus) p->on_host = find_on_host(p->plan);
-  return prepare(s, p, where, err);
+  return plan_prepare(s, p, where, err);
 }
 
+/* The struct with the types of inputs and outputs, in one block. */
 static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_operation *node)
 {
   size_t n_outputs = tn_operation_n_outputs(node);
@@ -248,9 +260,10 @@ static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_ope
   return p;
 }
 
-/* Errors speak of the op, not of the node that was made for it. */
-static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, size_t n, tn_output *feeds,
-                      tn__eager_plan **out, tn_error *err)
+/* Builds the operation and compiles its plan. Errors name the op, not the node that was made for
+ * it. */
+static tn_status plan_make(tn_eager_op *op, place *where, const tn_dtype *dtypes, size_t n, tn_output *feeds,
+                           tn__eager_plan **out, tn_error *err)
 {
   char name[64];
   tn__eager_plan built = { 0 }, *p = NULL;
@@ -269,7 +282,7 @@ static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, siz
     p->asked = where->asked;
     p->moved = where->refused;
   }
-  if (st == TN_OK) st = compile(op->session, p, where, node, feeds, fetches, err);
+  if (st == TN_OK) st = plan_compile(op->session, p, where, node, feeds, fetches, err);
   if (fetches != NULL) tn__free(fetches, (tn_operation_n_outputs(node) + 1) * sizeof *fetches);
   if (st == TN_OK) {
     *out = p;
@@ -280,23 +293,23 @@ static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, siz
   return st;
 }
 
-/* On the device that is asked for; on the default one where that has no kernel, unless the program named it
- * and allows no other. S-CFG-02, S-CFG-03 */
+/* Makes the plan for the requested device. If that has no kernel, makes it for the default device,
+ * unless the program named the device and does not allow soft placement. S-CFG-02, S-CFG-03 */
 static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn_output *feeds,
                                 tn__eager_plan **out, tn_error *err)
 {
   const tn_eager_session *s = op->session;
   place where = { .asked = asked, .device = asked != 0 ? s->devices[asked].name : op->device };
   tn_error why = TN_ERROR_INIT;
-  if (asked == 0) return make(op, &where, dtypes, n, feeds, out, err);
-  tn_status st = make(op, &where, dtypes, n, feeds, out, &why);
+  if (asked == 0) return plan_make(op, &where, dtypes, n, feeds, out, err);
+  tn_status st = plan_make(op, &where, dtypes, n, feeds, out, &why);
   if (where.refused && op->place != TN__EAGER_ANYWHERE && !s->soft) {
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' asks for device '%s': %s", op->name, op->device,
                       tn_error_message(&why));
   } else if (where.refused) {
     tn_log(TN_LOG_INFO, "eager op '%s' runs on '%s': %s", op->name, s->devices[0].name, tn_error_message(&why));
     where.device = s->devices[0].name;
-    st = make(op, &where, dtypes, n, feeds, out, err);
+    st = plan_make(op, &where, dtypes, n, feeds, out, err);
   } else if (st != TN_OK) {
     tn_error_copy(err, &why);
   }
@@ -304,6 +317,7 @@ static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype 
   return st;
 }
 
+/* Checks the inputs, then makes a plan, which is in no list. */
 static tn_status plan_new(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn__eager_plan **out,
                           tn_error *err)
 {
@@ -331,19 +345,23 @@ static bool fits(const tn__eager_plan *p, const tn_dtype *dtypes, size_t n, uint
   return true;
 }
 
-static tn__eager_plan *find(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked)
+/* The list is read without a lock: plans are only added at its front, and freed when no call uses
+ * the op. */
+static tn__eager_plan *plan_find(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked)
 {
   for (tn__eager_plan *p = atomic_load_explicit(&op->plans, memory_order_acquire); p != NULL; p = p->next)
     if (fits(p, dtypes, n, asked)) return p;
   return NULL;
 }
 
-static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out,
-                     bool *mine, tn_error *err)
+/* Makes a plan under the op's lock, unless another thread has made it meanwhile. If the op has as
+ * many plans as it may, it is made for this call only. */
+static tn_status plan_find_or_make(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked,
+                                   tn__eager_plan **out, bool *mine, tn_error *err)
 {
   tn_status st = TN_OK;
   tn__mutex_lock(&op->mu); /* one thread makes it, others wait */
-  *out = find(op, dtypes, n, asked);
+  *out = plan_find(op, dtypes, n, asked);
   if (*out == NULL) {
     st = plan_new(op, asked, dtypes, n, out, err);
     if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->on.max_signatures) {
@@ -358,6 +376,7 @@ static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t
   return st;
 }
 
+/* Usually the plan used last fits. */
 tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out,
                              bool *mine, tn_error *err)
 {
@@ -367,8 +386,8 @@ tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, 
     *out = p;
     return TN_OK;
   }
-  *out = find(op, dtypes, n, asked);
-  tn_status st = *out != NULL ? TN_OK : get(op, dtypes, n, asked, out, mine, err);
+  *out = plan_find(op, dtypes, n, asked);
+  tn_status st = *out != NULL ? TN_OK : plan_find_or_make(op, dtypes, n, asked, out, mine, err);
   if (st == TN_OK && !*mine) atomic_store_explicit(&op->last, *out, memory_order_release);
   return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting calls into the queue of an asynchronous session, and waiting for them. async.c runs them. */
+/* Adding calls to the queue of an asynchronous session, and waiting for them. async.c runs them. */
 #include <core/eager/queue.h>
 #include <core/eager/op.h>
 #include <core/eager/slots.h>
@@ -15,8 +15,10 @@ static tn_status from_inside(tn_error *err)
                       "the thread that runs an asynchronous session's operations cannot wait for them");
 }
 
-/* ---- putting in ---- */
+/* ---- adding ---- */
 
+/* The handles of the outputs are made first; they refer to the task. Blocks while the queue is
+ * full, but not on the queue's own thread, which would wait for itself. */
 tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs,
                                size_t n, tn_eager_handle *outputs, tn_error *err)
 {
@@ -48,6 +50,7 @@ tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine,
 
 /* ---- waiting ---- */
 
+/* Calls that other threads add meanwhile are not waited for. */
 tn_status tn__eager_queue_wait(tn_eager_session *s, tn_error *err, bool take)
 {
   tn__eager_queue *q = s->queue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of an asynchronous session: putting calls in, and waiting for them. */
+/* The queue of an asynchronous session: adding calls, and waiting for them. */
 #ifndef TN_CORE_EAGER_QUEUE_H
 #define TN_CORE_EAGER_QUEUE_H
 
@@ -7,11 +7,12 @@
 
 typedef struct tn__eager_queue {
   tn__mutex mu;
-  tn__cond work, ended;
-  tn__eager_task *first, *last; /* guarded by mu, as what follows */
-  uint64_t n_put, n_done;
+  tn__cond work;                /* signalled when a task is added, or the thread is to end */
+  tn__cond ended;               /* signalled when a task has ended */
+  tn__eager_task *first, *last; /* guarded by mu, as are all fields up to stop */
+  uint64_t n_put, n_done;       /* tasks added, and ended, so far */
   tn_error error;               /* the first since the last one was taken */
-  bool stop;
+  bool stop;                    /* the thread ends once the queue is empty */
   pthread_t thread;
 } tn__eager_queue;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes: lists of the handles that a thread made. They belong to the thread; a scope forgets its session
- * when that is destroyed. */
+/* Scopes: lists of the handles that a thread made. They belong to the thread, and only it uses
+ * their lists. All scopes of the process are also in a list, so that they can forget a session that
+ * is destroyed. */
 #include <core/eager/scope.h>
 #include <core/eager/slots.h>
 
@@ -17,8 +18,8 @@ typedef struct tn__eager_scope {
 static _Thread_local scope *innermost TN__THREAD_WORD;
 static tn__mutex all_mu = TN__MUTEX_INIT("eager scopes", TN_RANK_DEFAULT_STACK);
 static scope *all; /* guarded by all_mu */
-static pthread_key_t at_exit;
-static bool has_exit;
+static pthread_key_t at_exit; /* only for its destructor, which frees the scopes of a thread that ends */
+static bool has_exit;         /* the key exists */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void unlist(scope *sc)
@@ -75,6 +76,7 @@ tn_status tn__eager_scope_room(const tn_eager_session *s, size_t n, tn_error *er
   return tn__no_memory(err, "an eager scope", n * sizeof *sc->ids);
 }
 
+/* tn__eager_scope_room has reserved space. */
 void tn__eager_scope_note(const tn_eager_session *s, const tn_eager_handle *handles, size_t n)
 {
   if (__builtin_expect(innermost == NULL, 1)) return;
@@ -82,6 +84,7 @@ void tn__eager_scope_note(const tn_eager_session *s, const tn_eager_handle *hand
   for (size_t i = 0; sc != NULL && i < n; i++) sc->ids[sc->n++] = handles[i].id;
 }
 
+/* Opens a scope inside of the thread's innermost one. */
 static tn_status push(tn_eager_session *s, tn_error *err)
 {
   pthread_once(&once, make_key);
@@ -112,6 +115,7 @@ tn_status tn_eager_scope_push(tn_eager_session *s, tn_error *err)
   return st;
 }
 
+/* Whether a handle is valid now. */
 static bool is_handle(tn_eager_session *s, tn_eager_handle h)
 {
   tn__eager_slot *slot;
@@ -126,6 +130,7 @@ static int by_id(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
+/* Binary search. */
 static bool is_among(const uint64_t *sorted, size_t n, uint64_t id)
 {
   size_t low = 0;
@@ -161,6 +166,8 @@ static tn_status make_room(tn_eager_session *s, scope *sc, const tn_eager_handle
   return TN_OK;
 }
 
+/* Handles that are kept pass to the enclosing scope of the session, if there is one. After an error
+ * the scope stays open. */
 tn_status tn_eager_scope_pop(tn_eager_session *s, const tn_eager_handle *keep, size_t n, tn_error *err)
 {
   scope **at, *outer;

@@ -9,6 +9,7 @@
  * cannot fail. */
 tn_status tn__eager_scope_room(const tn_eager_session *session, size_t n, tn_error *err);
 void tn__eager_scope_note(const tn_eager_session *session, const tn_eager_handle *handles, size_t n);
+/* The session is being destroyed: no scope refers to it any more. */
 void tn__eager_scopes_forget(tn_eager_session *session);
 
 #endif

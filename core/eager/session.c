@@ -13,6 +13,7 @@ static _Atomic(tn_eager_session *) the_default; /* of the process */
 
 /* ---- opening ---- */
 
+/* Finds the runtime's extension for single operations. */
 static tn_status need_eager(tn_eager_session *s, tn_error *err)
 {
   const tn_session_factory *slots = s->on.slots;
@@ -33,6 +34,7 @@ static tn_status need_eager(tn_eager_session *s, tn_error *err)
   return TN_OK;
 }
 
+/* Reads the options, chooses the runtime, and starts its session. */
 static tn_status open_runtime(tn_eager_session *s, const tn_eager_options *o, tn_error *err)
 {
   s->strategy = o->strategy;
@@ -72,6 +74,7 @@ static bool shut(tn__opened *on)
   return true;
 }
 
+/* Releases the reference that `shut` took. */
 static void tell(tn__opened *on)
 {
   tell_steps(session_of(on));
@@ -122,6 +125,7 @@ static void end_runtime(tn_eager_session *s)
   tn__opened_end(&s->on);
 }
 
+/* The threads are started last, when everything that they use is there. */
 static tn_status create(const tn_eager_options *options, tn_eager_session **out, tn_error *err)
 {
   tn__host_install();
@@ -145,6 +149,7 @@ static tn_status create(const tn_eager_options *options, tn_eager_session **out,
   return st;
 }
 
+/* Copies the options; the session options in them are borrowed. */
 static tn_status check_options(const tn_eager_options *given, tn_eager_options *o, tn_error *err)
 {
   tn_eager_options_init(o);
@@ -189,6 +194,8 @@ static bool is_default(const tn_eager_session *s)
   return atomic_load(&s->is_default) != 0 && atomic_load(&s->closed) == 0;
 }
 
+/* Of several closing threads the first does it, the others wait for it. The order: no new calls,
+ * running calls end, threads end, tensors are deleted, and then the runtime's session ends. */
 static void close_session(tn_eager_session *s)
 {
   /* Set first: a session that is closed and not ending is taken to be reset. */
@@ -229,6 +236,7 @@ tn_status tn_eager_session_close(tn_eager_session *s, tn_error *err)
   return TN_OK;
 }
 
+/* Has no error to return: a default session, or one that this thread is inside of, stays as it is. */
 void tn_eager_session_destroy(tn_eager_session *s)
 {
   if (s == NULL || tn__forked() || is_default(s) || tn__eager_is_inside(s)) return;
@@ -241,8 +249,8 @@ const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *s) { ret
 /* ---- the session of the process ---- */
 
 static tn__mutex default_mu = TN__MUTEX_INIT("default eager session", TN_RANK_EAGER_DEFAULT);
-static bool options_set;                 /* guarded by default_mu, as what follows */
-static tn_eager_options default_options; /* with a copy of its session's */
+static bool options_set;                 /* guarded by default_mu, as is default_options */
+static tn_eager_options default_options; /* with a copy of its session's options */
 
 tn_status tn_eager_set_default_options(const tn_eager_options *options, tn_error *err)
 {
@@ -267,6 +275,7 @@ tn_status tn_eager_set_default_options(const tn_eager_options *options, tn_error
   return st;
 }
 
+/* A reset may come between the two stores, so `closed` is checked after them. */
 static void become_default(tn_eager_session *s)
 {
   atomic_store(&s->is_default, 1);
@@ -285,7 +294,9 @@ tn_status tn_eager_default(tn_eager_session **out, tn_error *err)
   if (*out != NULL) return TN_OK;
   tn_status st = TN_OK;
   tn_eager_options options;
-  tn__mutex_lock(&default_mu); /* one maker at a time; a plugin's code must not ask for the default session */
+  /* One thread at a time makes it. Code of a plugin that is called meanwhile must not call this
+   * function. */
+  tn__mutex_lock(&default_mu);
   *out = atomic_load(&the_default);
   if (*out == NULL) {
     if (options_set) options = default_options;

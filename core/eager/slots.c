@@ -11,8 +11,9 @@
 
 static size_t bytes_of(uint32_t block) { return ((size_t)TN__EAGER_BLOCK << block) * sizeof(tn__eager_slot); }
 
-/* ---- putting down ---- */
+/* ---- unused slots ---- */
 
+/* Wakes the session's thread. */
 static void wake(tn_eager_session *s)
 {
   tn__mutex_lock(&s->wake_mu);
@@ -20,7 +21,9 @@ static void wake(tn_eager_session *s)
   tn__mutex_unlock(&s->wake_mu);
 }
 
-/* Adds the slot to the unused ones of its lane. */
+/* Adds the slot to the unused ones of this thread's lane. The slot is in no other list, and its
+ * tensor is not used. Each slot has the number and the bytes of the slots below it, so the head of
+ * the list tells both for the whole list. */
 static void eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
 {
   tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
@@ -46,6 +49,7 @@ static void eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
 
 /* ---- handles ---- */
 
+/* tag, generation and number of the slot, from the highest bits to the lowest. */
 static uint64_t id_of(const tn_eager_session *s, const tn__eager_slot *slot, uint64_t generation)
 {
   return ((uint64_t)s->tag << TN__EAGER_GENERATION_BITS | generation) << TN__EAGER_NUMBER_BITS | slot->number;
@@ -65,6 +69,7 @@ tn__eager_slot *tn__eager_slot_of(const tn_eager_session *s, tn_eager_handle h)
              : tn__eager_slot_at(s, number);
 }
 
+/* Whether the word of a slot is that of a valid handle. */
 static bool is_held(uint64_t word, tn_eager_handle h)
 {
   return (word & (TN__EAGER_HELD | TN__EAGER_RELEASED)) == TN__EAGER_HELD && word >> 32 == generation_of(h);
@@ -74,13 +79,15 @@ tn_status tn__eager_bad_handle(const tn_eager_session *s, tn_eager_handle h, tn_
 {
   const tn__eager_slot *slot = tn__eager_slot_of(s, h);
   uint64_t word = slot == NULL ? 0 : atomic_load(&slot->word), generation = generation_of(h);
-  const char *why = h.id == 0 ? "it is none" : "it is not this session's";
+  const char *why = h.id == 0 ? "it names no tensor" : "it is not this session's";
   if (slot != NULL && generation != 0 &&
       (word >> 32 > generation || (word >> 32 == generation && (word & TN__EAGER_HELD))))
     why = "it was released";
   return tn_error_set(err, TN_FAILED_PRECONDITION, "eager handle %#llx: %s", (unsigned long long)h.id, why);
 }
 
+/* A pin is one exchange of the slot's word, which at the same time checks the handle: a released
+ * slot cannot be pinned. */
 tn_status tn__eager_pin(tn_eager_session *s, tn_eager_handle h, tn__eager_slot **out, tn_error *err)
 {
   tn__eager_slot *slot = *out = tn__eager_slot_of(s, h);
@@ -96,6 +103,7 @@ tn_status tn__eager_pin(tn_eager_session *s, tn_eager_handle h, tn__eager_slot *
   return TN_OK;
 }
 
+/* The last one to unpin a released slot adds it to the unused ones. */
 void tn__eager_unpin(tn_eager_session *s, tn__eager_slot *slot)
 {
   uint64_t before = atomic_fetch_sub_explicit(&slot->word, 1, memory_order_acq_rel);
@@ -117,6 +125,8 @@ bool tn__eager_let_go(tn_eager_session *s, tn_eager_handle h, uint64_t more, tn_
   return true;
 }
 
+/* Does not enter the session: releasing must be cheap, and must be possible from within calls and
+ * after close (S-EAG-19). */
 tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error *err)
 {
   tn__eager_slot *slot;
@@ -132,6 +142,7 @@ tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error
 
 /* ---- lanes ---- */
 
+/* Reads first, so that a busy lane's cache line is not written. */
 static bool try_lock(tn__eager_lane *lane)
 {
   return atomic_load_explicit(&lane->busy, memory_order_relaxed) == 0 &&
@@ -152,6 +163,7 @@ tn__eager_lane *tn__eager_lane_lock(tn_eager_session *s)
 
 void tn__eager_lane_unlock(tn__eager_lane *lane) { atomic_store_explicit(&lane->busy, 0, memory_order_release); }
 
+/* Adds the lane's bytes to the session's, and raises the peak. */
 static void tell(tn_eager_session *s, tn__eager_lane *lane)
 {
   int64_t now = atomic_fetch_add_explicit(&s->bytes, lane->untold, memory_order_relaxed) + lane->untold;
@@ -180,6 +192,7 @@ void tn__eager_slot_free(tn__eager_lane *lane, tn__eager_slot *slot)
 
 /* ---- making ---- */
 
+/* Allocates a block of slots unless it exists. The session's mu is held. */
 static tn_status need_block(tn_eager_session *s, uint32_t block, tn_error *err)
 {
   if (atomic_load(&s->blocks[block]) != NULL) return TN_OK;
@@ -225,6 +238,7 @@ static size_t pop(tn_eager_session *s, tn__eager_lane *lane, size_t n, uint32_t 
   return got;
 }
 
+/* Returns a chain of free slots to a lane. */
 static void give_back(tn_eager_session *s, uint32_t chain)
 {
   tn__eager_lane *lane = tn__eager_lane_lock(s);
@@ -237,6 +251,8 @@ static void give_back(tn_eager_session *s, uint32_t chain)
   tn__eager_lane_unlock(lane);
 }
 
+/* Takes n free slots as a chain, and counts n tensors of that many bytes as allocated. After an
+ * error none is taken. */
 static tn_status take_slots(tn_eager_session *s, size_t n, int64_t bytes, uint32_t *chain, tn_error *err)
 {
   *chain = 0;
@@ -262,6 +278,7 @@ bool tn__eager_is_heavy(const tn_tensor *t)
   return t->buffer->managed != 0 || t->buffer->desc.release != NULL || t->buffer->desc.holder != NULL;
 }
 
+/* The word of a slot is stored last, with release: it makes the handle valid. */
 tn_status tn__eager_publish(tn_eager_session *s, tn_tensor *const *tensors, const tn_dtype *dtypes,
                             struct tn__eager_task *task, size_t n, tn_eager_handle *out, tn_error *err)
 {

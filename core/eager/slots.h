@@ -17,6 +17,7 @@ static inline tn__eager_slot *tn__eager_slot_at(const tn_eager_session *session,
   uint32_t block = tn__eager_block_of(number), first = TN__EAGER_BLOCK * ((1u << block) - 1);
   return atomic_load_explicit(&session->blocks[block], memory_order_acquire) + (number - 1 - first);
 }
+/* The error for a handle that is not valid, with the reason. */
 tn_status tn__eager_bad_handle(const tn_eager_session *session, tn_eager_handle handle, tn_error *err);
 /* Prevents the deletion of the tensor until unpin. */
 tn_status tn__eager_pin(tn_eager_session *session, tn_eager_handle handle, tn__eager_slot **out, tn_error *err);
@@ -28,11 +29,16 @@ tn_status tn__eager_publish(tn_eager_session *session, tn_tensor *const *tensors
 /* Sets RELEASED and the flags `more`; false if it was no handle. If *slot is not NULL, it is not pinned, and
  * the caller must put it down or free it. */
 bool tn__eager_let_go(tn_eager_session *session, tn_eager_handle handle, uint64_t more, tn__eager_slot **slot);
+/* Locks this thread's lane, or another one that is free. Held only for a moment; nothing is called
+ * meanwhile. */
 tn__eager_lane *tn__eager_lane_lock(tn_eager_session *session);
 void tn__eager_lane_unlock(tn__eager_lane *lane);
+/* Whether deleting the tensor may call functions of the program or of a plugin, or has to clear
+ * elements. */
 bool tn__eager_is_heavy(const tn_tensor *tensor);
-/* Frees a slot; the lane is locked. */
+/* Frees a slot, whose handle becomes invalid for good; the lane is locked. */
 void tn__eager_slot_free(tn__eager_lane *lane, tn__eager_slot *slot);
+/* Adds to the bytes of a lane; the lane is locked. The session's counter follows with a delay. */
 void tn__eager_lane_count(tn_eager_session *session, tn__eager_lane *lane, int64_t bytes);
 void tn__eager_blocks_free(tn_eager_session *session);
 

@@ -21,10 +21,10 @@
 #define SMALL_BYTES (256 << 10)       /* ... and little more than this many bytes */
 #define MUCH_DEPTH 4096               /* unused slots of one lane from which calls delete all of them */
 #define MUCH_BYTES ((uint64_t)64 << 20)
-#define SPARE_BYTES 1024
-#define AHEAD 8
-#define LARGE 1024 /* bytes: allocators keep smaller ones by size */
-#define TRIFLE 4
+#define SPARE_BYTES 1024              /* maximum size of a spare */
+#define AHEAD 8                       /* slots whose tensors are prefetched */
+#define LARGE 1024                    /* bytes: allocators keep smaller ones by size */
+#define TRIFLE 4                      /* a sweep of so few small tensors is not timed */
 #define LOOK_EVERY 64                 /* calls between two checks of other lanes */
 #define YIELDS 100                    /* of a thread that waits for other deletions, before it sleeps... */
 #define NAP_NS 100000                 /* ... for this long... */
@@ -32,11 +32,13 @@
 
 /* ---- deleting ---- */
 
+/* Locks this lane, and no other. */
 static void lock_this(tn__eager_lane *lane)
 {
   while (atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire) != 0) sched_yield();
 }
 
+/* Prefetches the tensor of a slot that will be deleted soon. */
 static void fetch_tensor(const tn__eager_slot *slot)
 {
   /* An integer, since the slot may have no tensor and arithmetic on a null pointer is undefined. */
@@ -50,6 +52,8 @@ static void fetch_tensor(const tn__eager_slot *slot)
  *
  * Loops make tensors of the same few shapes repeatedly. */
 
+/* Whether a tensor may become a spare: small, one allocation, not shared, and in a session without
+ * a memory limit. */
 static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
 {
   return t != NULL && t->bytes <= SPARE_BYTES && s->on.account == NULL && t->buffer->inside == t &&
@@ -65,6 +69,7 @@ static uint32_t spares_put(tn__eager_lane *lane, tn_tensor *const *tensors, uint
   return took;
 }
 
+/* Gives up at once if the lane is busy: allocating a tensor is cheaper than waiting. */
 tn_tensor *tn__eager_spare_take(tn_eager_session *s)
 {
   tn_tensor *t = NULL;
@@ -97,6 +102,8 @@ typedef struct deletion {
   uint32_t n_spares, room;
 } deletion;
 
+/* Deletes the tensor of a slot; the slot itself is freed later, by give_slots. Heavy tensors may
+ * call the program here, so no lock is held. */
 static void delete_slot(const tn_eager_session *s, tn__eager_slot *slot, deletion *d)
 {
   tn_tensor *t = atomic_load_explicit(&slot->tensor, memory_order_acquire);
@@ -152,6 +159,7 @@ static uint32_t delete_part(tn_eager_session *s, tn__eager_lane *lane, uint32_t 
   return list;
 }
 
+/* Reverses a list. */
 static uint32_t reversed(const tn_eager_session *s, uint32_t list)
 {
   uint32_t back = 0;
@@ -187,6 +195,7 @@ static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n
   return bytes / LARGE >= *n ? reversed(s, list) : list;
 }
 
+/* Takes the lane's list of slots that wait for deletion; 0 = none. */
 static uint32_t take_backlog(tn__eager_lane *lane)
 {
   if (atomic_load_explicit(&lane->backlog, memory_order_relaxed) == 0) return 0;
@@ -227,6 +236,7 @@ static void sweep_some(tn_eager_session *s, tn__eager_lane *lane)
   if (!kept) delete_list(s, lane, list); /* another thread of the lane has stored a rest already */
 }
 
+/* Deletes the unused tensors of all lanes. */
 static size_t eager_sweep(tn_eager_session *s)
 {
   size_t n = 0;
@@ -256,6 +266,8 @@ bool tn__eager_reclaim(tn_eager_session *s)
 
 /* ---- ON_SAFE_POINTS ---- */
 
+/* Whether a lane has unused tensors. Sequentially consistent, as is setting `asleep` before
+ * (sleep_or_tick). */
 static bool any_unused(const tn_eager_session *s)
 {
   for (uint32_t i = 0; i < TN__EAGER_LANES; i++)
@@ -278,6 +290,8 @@ static bool is_trifle(const tn_eager_session *s, uint64_t *n)
   return *n <= TRIFLE && bytes <= SMALL_BYTES;
 }
 
+/* Only sweeps that may take noticeable time are timed and counted as pauses: reading the clock
+ * would cost as much as a short one. */
 void tn__eager_safe_point(tn_eager_session *s)
 {
   uint64_t n;
@@ -298,6 +312,7 @@ void tn__eager_safe_point(tn_eager_session *s)
 
 /* ---- IN_BACKGROUND ---- */
 
+/* Deletes all unused tensors of lanes that have very many, so that memory stays bounded. */
 static void relieve(tn_eager_session *s)
 {
   for (uint32_t i = 0; i < TN__EAGER_LANES; i++) {
@@ -326,6 +341,9 @@ void tn__eager_help(tn_eager_session *s)
   if (atomic_load_explicit(&lane->allocated, memory_order_relaxed) % LOOK_EVERY == 0) relieve(s);
 }
 
+/* Waits for one tick, or, after enough idle ticks, until a slot is added to the unused ones. False:
+ * the thread is to end. A thread that adds a slot either sees `asleep` and wakes this thread, or
+ * its slot is seen by any_unused. */
 static bool sleep_or_tick(tn_eager_session *s, uint32_t *idle)
 {
   tn__mutex_lock(&s->wake_mu);
@@ -358,7 +376,8 @@ tn_status tn__eager_thread_start(tn_eager_session *s, tn_error *err)
 {
   int code = pthread_create(&s->thread, NULL, run_thread, s);
   if (code != 0)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no thread for an eager session (error %d of the system)", code);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "cannot start a thread for an eager session (system error %d)",
+                        code);
   s->has_thread = true;
   return TN_OK;
 }

@@ -11,6 +11,7 @@
 bool tn__eager_reclaim(tn_eager_session *session);
 void tn__eager_safe_point(tn_eager_session *session); /* with ON_SAFE_POINTS; else does nothing */
 void tn__eager_help(tn_eager_session *session);       /* with IN_BACKGROUND: for calls that make tensors */
+/* The session's thread of IN_BACKGROUND. Ending it joins it. */
 tn_status tn__eager_thread_start(tn_eager_session *session, tn_error *err);
 void tn__eager_thread_end(tn_eager_session *session);
 /* At close: deletes all tensors, used or not. */

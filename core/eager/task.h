@@ -8,8 +8,8 @@
 typedef struct tn__eager_task tn__eager_task;
 struct tn__eager_task {
   _Atomic uint32_t refs; /* the queue's, and one for each output */
-  tn__eager_task *next;
-  tn_eager_op *op;
+  tn__eager_task *next;  /* in the queue */
+  tn_eager_op *op;       /* borrowed, as is the plan unless `mine`: freed only when the queue is empty */
   struct tn__eager_plan *plan;
   bool mine;             /* the plan is the task's own */
   size_t n_inputs, n_outputs;

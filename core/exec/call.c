@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of functions by kernels. A function is a plan of its own that runs inside of an instruction. Its arguments are
- * fed without a copy: a value in a tensor that no longer changes is fed as that tensor, so a function that returns it
- * returns the same tensor. Other memory is lent to the function, and copied if the function returns it.
+/* Calls of functions by kernels. A function is a plan of its own that runs inside of an
+ * instruction. Its arguments are fed without a copy: a value in a tensor that no longer changes is
+ * fed as that tensor, so a function that returns it returns the same tensor. Other memory is lent
+ * to the function, and copied if the function returns it.
  *
- * The workspace of a function stays open until the kernel that called it has ended, so a loop takes it once. */
+ * The workspace of a function stays open until the kernel that called it has ended, so a kernel
+ * that calls the function in a loop takes the workspace once. */
 #include <core/base/thread.h>
 #include <core/exec/pending.h>
 #include <core/exec/trace.h>
@@ -17,23 +19,25 @@
 tn_buffer tn__borrowed = { .refs = 1, .desc = { .struct_size = sizeof(tn_buffer_desc), .memory = TN_MEMORY_HOST,
                                                 .ownership = TN_BUFFER_FOREIGN } };
 
-/* One function of a node, while its kernel runs. */
+/* One function of a node, while its kernel runs. Only the step's own thread calls functions, so it
+ * needs no lock. */
 typedef struct called {
-  const tn__callee *f; /* NULL: it is not open */
+  const tn__callee *f; /* NULL: it is not open, and the rest is not set */
   tn__inner inner;
-  tn_tensor **inputs;
+  tn_tensor **inputs;  /* by input: borrowed, or an element of `lent` */
   tn_tensor *lent;     /* by input: tensors for borrowed memory; NULL = none yet */
-  tn_tensor *
-      *made[2]; /* by fetch: references to the results of this call and of the one before, which may be overwritten */
-  uint32_t turn;       /* which of the two is next */
+  /* By fetch: references to the results of the last call and of the one before. The next call may
+   * overwrite those of the one before. One allocation. */
+  tn_tensor **made[2];
+  uint32_t turn;       /* index in `made` of those that are next */
 } called;
 
 struct tn__calling {
   uint32_t n;
-  called items[];
+  called items[]; /* by number of the function; gradients have numbers after the functions */
 };
 
-/* ---- what a function runs in ---- */
+/* ---- opening and closing a function ---- */
 
 static void close_one(called *c)
 {
@@ -81,6 +85,7 @@ static void free_calling(tn__calling *calling)
   tn__free(calling, calling_bytes(calling->n));
 }
 
+/* Opens a function: takes its workspace, one level deeper. */
 static tn_status open_one(const tn__call *call, const tn__callee *f, called *c)
 {
   tn_status st = tn__inner_begin(&c->inner, f->plan, call->run->plan->instrs[call->tape->instr].op, call->run->step,
@@ -104,17 +109,18 @@ static tn_status place_of(const tn__call *call, uint32_t k, called **out)
   tn__pending *p = run->workspace->pending == NULL ? NULL : run->workspace->pending[instr->segment];
   *out = NULL;
   if (p == NULL || &p->call != call)
-    return tn_error_set(call->ctx.err, TN_INTERNAL, "op '%s' does not say that its kernels call functions",
+    return tn_error_set(call->ctx.err, TN_INTERNAL,
+                        "op '%s' lacks TN_TRAIT_FUNCTION_CALL, so its kernels cannot call functions",
                         tn_operation_type(instr->op));
   if (p->calling == NULL) {
-    uint32_t n = 2 * tn_operation_n_functions(instr->op); /* and their gradients */
+    uint32_t n = 2 * tn_operation_n_functions(instr->op); /* each function and its gradient */
     p->calling = tn__zalloc(calling_bytes(n));
     if (p->calling == NULL) return tn__no_memory(call->ctx.err, "call of a function", calling_bytes(n));
     p->calling->n = n;
     p->free_calling = free_calling;
   }
   if (k >= p->calling->n)
-    return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function %u is called of a node that has %u", k,
+    return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function %u called, but the node has %u functions", k,
                         tn_operation_n_functions(instr->op));
   *out = &p->calling->items[k];
   return TN_OK;
@@ -122,6 +128,7 @@ static tn_status place_of(const tn__call *call, uint32_t k, called **out)
 
 /* ---- arguments ---- */
 
+/* Whether the tensor has the view's type, shape and memory, and may be kept. */
 static bool shows(const tn_tensor *t, const tn_view *v)
 {
   if (t->buffer == &tn__borrowed || t->dtype != v->dtype || t->rank != v->rank || t->count != v->count) return false;
@@ -131,7 +138,8 @@ static bool shows(const tn_tensor *t, const tn_view *v)
   return true;
 }
 
-/* The tensor that a view shows, if a reference to it may be kept: an input's, or one that the kernel owns. */
+/* The tensor that a view shows, if a reference to it may be kept: that of an input, or one that the
+ * kernel owns. Else NULL. Borrowed. */
 static tn_tensor *tensor_of(const tn__call *call, const tn_view *v)
 {
   const tn__instance *in = call->instance;
@@ -141,6 +149,7 @@ static tn_tensor *tensor_of(const tn__call *call, const tn_view *v)
   return t != NULL && shows(t, v) ? t : NULL;
 }
 
+/* A tensor for the memory of a view, for the duration of the call. */
 static tn_tensor *lend(tn_tensor *t, const tn_view *v)
 {
   *t = (tn_tensor){ .refs = 1, .dtype = v->dtype, .rank = v->rank, .count = v->count, .data = v->data,
@@ -154,7 +163,7 @@ static tn_status take_arguments(const tn__call *call, tn_view *const *views, cal
   const tn__callee *f = c->f;
   for (uint32_t i = 0; i < f->n_inputs; i++) {
     if (views[i]->dtype != f->input_dtypes[i])
-      return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function '%s': argument %u is %s, it is called with %s",
+      return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function '%s': argument %u must be %s, but is %s",
                           f->name, i, tn_dtype_name(f->input_dtypes[i]), tn_dtype_name(views[i]->dtype));
     c->inputs[i] = tensor_of(call, views[i]);
     if (c->inputs[i] != NULL) continue;
@@ -167,9 +176,12 @@ static tn_status take_arguments(const tn__call *call, tn_view *const *views, cal
 
 /* ---- results ---- */
 
-/* In a loop the next turn reads the results of a turn, and the turn after that may overwrite them. */
+/* In a loop each turn reads the results of the turn before, and may overwrite those of the turn
+ * before that. */
 static void offer_again(called *c) { c->inner.run.again = c->made[c->turn]; }
 
+/* Keeps references to the results that a later call may overwrite, once the caller has released its
+ * own. */
 static void keep_for_again(called *c)
 {
   tn_tensor **made = c->made[c->turn], **fetched = c->inner.outputs;
@@ -184,10 +196,11 @@ static void keep_for_again(called *c)
 static tn_status no_result(const tn__call *call, const called *c, uint32_t i)
 {
   return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT,
-                      "function '%s' gives no output %u: it is on a branch that was not taken", c->f->name, i);
+                      "function '%s' has no value for output %u: it is on a branch that was not taken", c->f->name, i);
 }
 
-/* Outputs with the same value are fetched once. */
+/* Moves the fetched values to the outputs. Outputs with the same value are fetched once, so they
+ * are references to one tensor. */
 static tn_status give_results(const tn__call *call, const called *c, tn_tensor **outputs)
 {
   const tn__callee *f = c->f;
@@ -209,7 +222,7 @@ static tn_status give_results(const tn__call *call, const called *c, tn_tensor *
 
 /* ---- the call ---- */
 
-/* Compiling stops when the step that needs the function is stopped. */
+/* May compile the function, which ends early if the step that needs it is stopped. */
 static tn_status find_callee(const tn__call *call, uint32_t k, const tn__callee **out)
 {
   tn_plan *plan = call->run->plan;
@@ -220,32 +233,33 @@ static tn_status find_callee(const tn__call *call, uint32_t k, const tn__callee 
   return st;
 }
 
-static tn_status begin(const tn__call *call, uint32_t k, tn_view *const *inputs, uint32_t n_inputs, uint32_t n_outputs,
-                       called *c)
+/* Begins a call: checks it against the function's signature and the limits of depth, and sets the
+ * arguments. */
+static tn_status call_begin(const tn__call *call, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
+                            uint32_t n_outputs, called *c)
 {
   tn_error *err = call->ctx.err;
   const tn__callee *f;
   if (c->f == NULL && call->run->step->depth > 0 && tn__stack_left() == 0)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                        "a function is called inside of %u calls, and the thread's stack has no room for more",
-                        call->run->step->depth);
+                        "the thread's stack has no room for a function call at depth %u", call->run->step->depth);
   tn_status st = c->f != NULL ? TN_OK : find_callee(call, k, &f);
   if (st != TN_OK) return st;
   if (c->f != NULL) f = c->f;
   if (n_inputs != f->n_inputs)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %u arguments, it is called with %u", f->name,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %u arguments, but is called with %u", f->name,
                         f->n_inputs, n_inputs);
   if (n_outputs != f->n_outputs)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' gives %u tensors, %u are wanted", f->name,
-                        f->n_outputs, n_outputs);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' returns %u tensors, but the kernel expects %u",
+                        f->name, f->n_outputs, n_outputs);
   if (call->run->step->depth >= MAX_DEPTH)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                        "function '%s' is called inside of %d calls, which is as deep as they go", f->name, MAX_DEPTH);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "function '%s' exceeds the maximum call depth of %d", f->name,
+                        MAX_DEPTH);
   if (c->f == NULL) st = open_one(call, f, c);
   return st == TN_OK ? take_arguments(call, inputs, c) : st;
 }
 
-/* In a trace each record has the call in which it was made. */
+/* Runs the function, or resumes it. In a trace its records are in the scope of this call. */
 static tn_status go_in(const tn__call *call, uint32_t k, called *c)
 {
   tn__trace *trace = tn__step_trace(call->run->step);
@@ -261,11 +275,12 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
 {
   called *c;
   tn_status st = place_of(call, k, &c);
-  if (st == TN_OK && !c->inner.busy) st = begin(call, k, inputs, n_inputs, n_outputs, c);
+  if (st == TN_OK && !c->inner.busy) st = call_begin(call, k, inputs, n_inputs, n_outputs, c);
   if (st != TN_OK) return st;
   if (n_outputs != c->f->n_outputs)
-    return tn_error_set(call->ctx.err, TN_INTERNAL, "function '%s' gives %u tensors, %u are wanted after it has waited",
-                        c->f->name, c->f->n_outputs, n_outputs);
+    return tn_error_set(call->ctx.err, TN_INTERNAL,
+                        "function '%s' returns %u tensors, but the kernel expects %u after it has waited", c->f->name,
+                        c->f->n_outputs, n_outputs);
   c->inner.run.err = call->ctx.err;
   offer_again(c);
   st = go_in(call, k, c);
@@ -274,14 +289,14 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
   return give_results(call, c, outputs);
 }
 
-/* The error names an inner node by its path through the calls. */
-static tn_status failed(const tn__call *call, uint32_t k, tn_status st)
+/* Extends the error by this call, so that it names an inner node by its path through the calls. */
+static tn_status call_failed(const tn__call *call, uint32_t k, tn_status st)
 {
   tn_error *err = call->ctx.err;
-  bool told = tn__step_failed(call->run->step); /* a plan in the function reported the error */
-  if (!told && tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
+  bool reported = tn__step_failed(call->run->step); /* a plan in the function has reported the error */
+  if (!reported && tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
     tn_error_clear(err); /* the caller reports the first cause */
-    return tn_error_set(err, TN_CANCELLED, "the step is over");
+    return tn_error_set(err, TN_CANCELLED, "the step was stopped");
   }
   tn__text path;
   tn__text_init(&path, 4096);
@@ -299,5 +314,5 @@ tn_status tn_kernel_call(tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs,
   if (call->run == NULL)
     return tn_error_set(ctx->err, TN_FAILED_PRECONDITION, "functions cannot be called outside of a step");
   tn_status st = call_function(call, k, inputs, n_inputs, outputs, n_outputs);
-  return __builtin_expect(st == TN_OK, 1) || st == TN_PENDING ? st : failed(call, k, st);
+  return __builtin_expect(st == TN_OK, 1) || st == TN_PENDING ? st : call_failed(call, k, st);
 }

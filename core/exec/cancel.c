@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cancellations.
  *
- * Protocol: `cancelled` is set once, under mu; the thread that sets it then takes the callbacks one by one from the
- * list and calls each without the lock, with its key in `running`. Deregister removes a callback that is still listed,
- * or waits until the one that runs has ended; on the thread that runs it, it does not wait. A child registers a
- * callback with its parent that cancels the child; that callback holds a reference to the child, since a callback of
- * the child may release it. */
+ * Protocol: `cancelled` is set once, under mu. The thread that sets it then takes the callbacks one
+ * by one from the list and calls each without the lock, with its key in `running`. Deregistering
+ * removes a callback that is still listed, or waits until it has ended if it is running; on the
+ * thread that runs the callbacks, it does not wait. A child registers a callback with its parent
+ * that cancels the child. While it runs, that callback has a reference to the child, since a
+ * callback of the child may release it. */
 #include <core/exec/step.h>
 
+/* Called at most once. The list owns it; the thread that cancels takes it from the list and frees
+ * it. */
 typedef struct tn__cancel_callback {
   struct tn__cancel_callback *next;
   uint64_t key;
@@ -15,12 +18,14 @@ typedef struct tn__cancel_callback {
   void *user;
 } tn__cancel_callback;
 
+/* The callback of a child, registered with its parent. It must not revive a child whose last
+ * reference is gone. */
 static void cancel_child(void *user)
 {
   tn_cancellation *c = user;
   uint32_t refs = atomic_load(&c->refs);
   do {
-    if (refs == 0) return; /* its last holder waits in deregister for this callback to end */
+    if (refs == 0) return; /* tn_cancellation_unref is waiting, in deregister, for this callback to end */
   } while (!atomic_compare_exchange_weak(&c->refs, &refs, refs + 1));
   tn_cancellation_cancel(c);
   tn_cancellation_unref(c);
@@ -38,7 +43,7 @@ tn_status tn_cancellation_create(tn_cancellation *parent, tn_cancellation **out,
   tn__cond_init(&c->ended);
   c->parent = tn_cancellation_ref(parent);
   if (parent != NULL) {
-    c->parent_key = tn_cancellation_register(parent, cancel_child, c);
+    c->parent_key = tn_cancellation_register(parent, cancel_child, c); /* 0: cancelled, or no memory */
     if (c->parent_key == 0 && tn_cancellation_is_cancelled(parent)) {
       atomic_store(&c->cancelled, atomic_load(&parent->cancelled));
     } else if (c->parent_key == 0) {
@@ -71,6 +76,7 @@ void tn_cancellation_unref(tn_cancellation *c)
   tn__free(c, sizeof *c);
 }
 
+/* The lock is not held during a callback, which may register, deregister, or cancel again. */
 void tn_cancellation_cancel(tn_cancellation *c)
 {
   if (c == NULL) return;
@@ -115,6 +121,8 @@ uint64_t tn_cancellation_register(tn_cancellation *c, void (*callback)(void *use
   return key;
 }
 
+/* True: the callback was removed before it ran. Else it ran, or runs; with `wait` it has ended
+ * unless this thread is the one that runs it. */
 static bool deregister(tn_cancellation *c, uint64_t key, bool wait)
 {
   if (c == NULL || key == 0) return false;

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether contexts hold: the conditions under which segments run and values are there, as far as the step has decided
- * them. */
+/* The states of contexts: whether the conditions hold under which segments run and values exist, as
+ * far as the step has decided them. A context is a list of atoms, all of which must hold; an atom
+ * may refer to another context. */
 #include <core/exec/control.h>
 #include <core/exec/pending.h>
 
 #include <string.h>
 
 #define OTHER_FIRST (-2) /* another context has to be decided before this one */
-#define LOOKED_AT 3 /* checked in this pass, and undecided: what decides a context is decided before it is checked */
+/* A context that was checked in this pass and is undecided. There is no need to check it again in
+ * the same pass: the segments that decide a context come before all that depend on it. */
+#define LOOKED_AT 3
 
 static int bad_predicate(const tn__run *run, uint32_t value)
 {
   const tn_output from = run->plan->values[value].output;
-  tn_error_set(run->err, TN_INVALID_ARGUMENT, "predicate '%s:%d' of a branch is no scalar", tn_operation_name(from.op),
-               (int)from.index);
+  tn_error_set(run->err, TN_INVALID_ARGUMENT, "predicate '%s:%d' of a branch is not a scalar",
+               tn_operation_name(from.op), (int)from.index);
   return TN__FAULT;
 }
 
+/* The predicate is a constant, a feed, or a value that some segment computed: then the segment
+ * noted it. */
 static int branch_state(tn__run *run, const tn__atom *a)
 {
   const tn__plan_value *v = &run->plan->values[a->id];
@@ -34,10 +39,14 @@ static int branch_state(tn__run *run, const tn__atom *a)
 /* The state of an instruction that is alone in its segment. */
 static int segment_state(const tn__run *run, uint32_t instr)
 {
-  uint8_t state = run->workspace->segment_states[run->plan->instrs[instr].segment];
-  return state == TN__STATE_DONE ? TN__LIVE : state == TN__STATE_SKIPPED ? TN__DEAD : TN__UNDECIDED;
+  switch (run->workspace->segment_states[run->plan->instrs[instr].segment]) {
+  case TN__STATE_DONE: return TN__LIVE;
+  case TN__STATE_SKIPPED: return TN__DEAD;
+  default: return TN__UNDECIDED;
+  }
 }
 
+/* A loop that has run may still have an Exit without a value. */
 static int exit_state(const tn__run *run, uint32_t instr, uint32_t exit)
 {
   int state = segment_state(run, instr);
@@ -45,6 +54,7 @@ static int exit_state(const tn__run *run, uint32_t instr, uint32_t exit)
   return run->workspace->pending[run->plan->instrs[instr].segment]->left[exit] ? TN__LIVE : TN__DEAD;
 }
 
+/* The atom that holds as soon as the other context is decided, whether it is live or dead. */
 static int done_state(const tn__run *run, uint32_t context)
 {
   uint8_t state = run->workspace->context_states[context];
@@ -58,13 +68,14 @@ static int atom_state(tn__run *run, const tn__atom *a)
   case TN__ATOM_BRANCH: return branch_state(run, a);
   case TN__ATOM_FEED: return run->dead_feeds != NULL && run->dead_feeds[a->id] ? TN__DEAD : TN__LIVE;
   case TN__ATOM_EXIT: return exit_state(run, a->id, a->side);
-  case TN__ATOM_MERGE: /* it is skipped if no input is live */
+  case TN__ATOM_MERGE: /* a Merge is skipped if none of its inputs is live */
   case TN__ATOM_WAIT: return segment_state(run, a->id);
   default: return done_state(run, a->id);
   }
 }
 
-/* Earlier atoms decide whether later ones can be checked. OTHER_FIRST: *other is the other context; its number is
+/* Checks the atoms in order, since whether a later one can be checked depends on the earlier ones,
+ * and notes the result. OTHER_FIRST: *other is the context to decide before this one; its number is
  * lower. */
 static int decide(tn__run *run, uint32_t context, uint32_t *other)
 {
@@ -83,8 +94,9 @@ static int decide(tn__run *run, uint32_t context, uint32_t *other)
   return TN__LIVE;
 }
 
-/* Thousands of contexts may depend on each other, so there is no recursion. As a rule the contexts that one depends on
- * were decided before it, so the loop hardly ever turns. */
+/* Not recursive, because chains of contexts may be thousands long: if another context has to be
+ * decided first, that one is decided, and then this one is tried again. As a rule the contexts that
+ * one depends on were decided before it, so there is only one turn. */
 int tn__context_state(tn__run *run, uint32_t context)
 {
   uint8_t known = run->workspace->context_states[context];

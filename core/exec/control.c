@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments under conditions: branches, loops, calls that may wait. One pass over the segments in their order is enough,
- * since a segment comes after those that decide its context; only waiting needs further passes. */
+/* Segments under conditions: branches, loops, calls that may wait.
+ *
+ * Segments are visited in the order of the plan, in which a segment follows those that decide its
+ * context. So one pass is enough, unless a call waits or the run is partial. A call that returns
+ * TN_PENDING leaves its segment in the state WAITING; it is resumed in a later pass, once its token
+ * is woken. After a pass without progress the step sleeps (tn__sleep), or returns TN_PENDING if it
+ * is an inner or a partial run.
+ *
+ * When a step fails, no new segment begins, waiting calls are cancelled, and passes continue until
+ * all of them have returned: their kernels may still write to the step's memory. */
 #include <core/exec/control.h>
 #include <core/exec/pending.h>
 #include <core/exec/segment.h>
@@ -10,6 +18,7 @@
 
 /* ---- segments ---- */
 
+/* The second output of a Merge: the index of the input that it took. */
 static tn_status set_index(tn__run *run, const tn__plan_instr *instr, uint32_t index)
 {
   const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[1]];
@@ -20,7 +29,8 @@ static tn_status set_index(tn__run *run, const tn__plan_instr *instr, uint32_t i
   return st;
 }
 
-/* Takes the first input that is live (S-EXE-08). */
+/* Takes the first input that is live (S-EXE-08). If none is, but some are undecided, its turn comes
+ * in a later pass. */
 static tn_status run_merge(tn__run *run, uint32_t number, uint8_t *state)
 {
   const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
@@ -39,7 +49,8 @@ static tn_status run_merge(tn__run *run, uint32_t number, uint8_t *state)
   return TN_OK;
 }
 
-static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
+/* Begins the segment and sets up its call, which stays valid while it waits. */
+static tn_status call_begin(tn__run *run, uint32_t number, tn__pending **out)
 {
   tn__instance *in;
   tn_status st = tn__segment_begin(run, number, &in);
@@ -54,16 +65,18 @@ static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
 
 static bool has_failed(const tn__run *run) { return tn__step_failed(run->step); }
 
+/* A call that returned TN_PENDING without a token would never be resumed. */
 static tn_status waits_for_nothing(const tn__run *run, uint32_t number, tn_error *err)
 {
   const tn_operation *op = run->plan->instrs[run->plan->segments[number].begin].op;
   tn_error_set_node(err, tn_operation_name(op));
-  return tn_error_set(err, TN_INTERNAL, "node '%s' (%s): its kernel waits, and has no token to be woken by",
+  return tn_error_set(err, TN_INTERNAL, "node '%s' (%s): its kernel returned TN_PENDING without a wait token",
                       tn_operation_name(op), tn_operation_type(op));
 }
 
-/* Notes that the step fails: waiting calls are cancelled, no other call begins. */
-static void fail(tn__run *run, tn_status cause)
+/* The step fails with this cause, unless it has failed before: cancels waiting calls, and no other
+ * call begins. */
+static void run_fail(tn__run *run, tn_status cause)
 {
   if (run->step->env == NULL) return;
   if (!tn__step_failed(run->step)) run->step->env->cause = cause;
@@ -71,28 +84,31 @@ static void fail(tn__run *run, tn_status cause)
   tn__cancel_waits(run->step);
 }
 
-/* The kernel has ended while a function that it called waits. The step fails, the waiting calls in the function are
- * cancelled, and the call is over when they have returned. */
+/* The kernel has ended while a function that it called waits. The step fails, the waiting calls in
+ * the function are cancelled, and the segment stays WAITING until they have returned. */
 static tn_status leave_functions(tn__run *run, uint32_t number, tn_status st)
 {
   const tn_operation *op = run->plan->instrs[run->plan->segments[number].begin].op;
   tn__pending *p = run->workspace->pending[number];
   p->over = true;
-  tn__wait_leave(p); /* the kernel that its cancel is for has ended */
+  tn__wait_leave(p); /* before the cancellation: the kernel that the token's cancel is for has ended */
   if (st == TN_OK) {
     tn_error_set_node(p->call.ctx.err, tn_operation_name(op));
     st = tn_error_set(p->call.ctx.err, TN_INTERNAL,
-                      "node '%s' (%s): its kernel has ended, and a function that it called waits",
+                      "node '%s' (%s): its kernel returned while a function that it called was waiting",
                       tn_operation_name(op), tn_operation_type(op));
   }
-  fail(run, st);
-  tn_error unheard = TN_ERROR_INIT; /* tokens woken before this are not woken again */
+  run_fail(run, st);
+  /* Resumes at once the calls whose tokens were woken before the cancellation: they are not woken
+   * again. */
+  tn_error unheard = TN_ERROR_INIT;
   tn__calls_drain(p->calling, &unheard);
   tn_error_clear(&unheard);
   return st;
 }
 
-static tn_status compute(tn__run *run, uint32_t number, tn__pending *p)
+/* Calls the segment's kernel, or resumes the functions that it left behind. */
+static tn_status call_compute(tn__run *run, uint32_t number, tn__pending *p)
 {
   tn_status st = TN_OK;
   if (p->over) return tn__calls_drain(p->calling, p->call.ctx.err);
@@ -102,20 +118,21 @@ static tn_status compute(tn__run *run, uint32_t number, tn__pending *p)
   return st != TN_PENDING && inside ? leave_functions(run, number, st) : st;
 }
 
-static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
+/* Begins, or resumes, a segment whose call may wait. */
+static tn_status call_run(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn__pending *p = run->workspace->pending[number];
   tn_status st = TN_OK;
   int why = *state == TN__STATE_NEW ? tn__step_stop(run->step) : TN__GO_ON;
   if (why != TN__GO_ON) /* S-CAN-06: its inputs may be incomplete */
     return tn__step_stopped(why, run->plan->instrs[run->plan->segments[number].begin].op, run->err);
-  if (*state == TN__STATE_NEW) st = begin_call(run, number, &p);
+  if (*state == TN__STATE_NEW) st = call_begin(run, number, &p);
   else if (p->token != NULL && !p->over && !tn__wait_take(p)) return TN_PENDING;
   if (st != TN_OK) return st;
   tn_error unheard = TN_ERROR_INIT; /* of a step that has already failed */
   if (has_failed(run)) p->call.ctx.err = &unheard;
   p->call.ctx.resume = *state == TN__STATE_WAITING;
-  st = compute(run, number, p);
+  st = call_compute(run, number, p);
   bool waits = st == TN_PENDING || tn__calls_wait(p->calling);
   *state = waits ? TN__STATE_WAITING : TN__STATE_DONE;
   p->call.ctx.err = run->err;
@@ -127,20 +144,23 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
   return st;
 }
 
-/* The output of a Merge or a loop may be a predicate, too. Then releases the values that the segment reads last. */
+/* Ends a segment whose outputs are tensors of their own (a Merge, a loop, a feed): notes those that
+ * are predicates, and releases the values that the segment is the last to read. */
 static void end_whole(tn__run *run, uint32_t number)
 {
   const tn__segment *s = &run->plan->segments[number];
   for (uint32_t i = 0; i < s->n_predicates; i++) {
     const tn__plan_value *v = &run->plan->values[s->predicates[i]];
     const tn_tensor *t = run->workspace->held[v->held];
-    uint8_t p = t == NULL ? 0 : t->count == 1 ? *(const uint8_t *)t->data != 0 : TN__NO_SCALAR;
+    uint8_t p = TN__NO_SCALAR;
+    if (t == NULL) p = 0; /* dead */
+    else if (t->count == 1) p = *(const uint8_t *)t->data != 0;
     run->workspace->predicates[v->predicate - 1] = p;
   }
   tn__segment_release(run, s);
 }
 
-/* A feed of a partial run, once it is given. */
+/* The segment of a feed of a partial run: done once the feed is given, NEW until then. */
 static void take_feed(tn__run *run, uint32_t number, uint8_t *state)
 {
   const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
@@ -152,7 +172,8 @@ static void take_feed(tn__run *run, uint32_t number, uint8_t *state)
   end_whole(run, number);
 }
 
-static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
+/* Runs a segment that is live, or resumes one that waits, and sets its state. */
+static tn_status segment_run_any(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn_status st;
   switch (run->plan->segments[number].kind) {
@@ -165,7 +186,7 @@ static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
     *state = st == TN_PENDING ? TN__STATE_WAITING : TN__STATE_DONE;
     if (st == TN_OK) end_whole(run, number);
     return st;
-  case TN__SEGMENT_WAIT: return run_call(run, number, state);
+  case TN__SEGMENT_WAIT: return call_run(run, number, state);
   case TN__SEGMENT_FEED: take_feed(run, number, state); return TN_OK;
   default:
     *state = TN__STATE_DONE;
@@ -173,32 +194,36 @@ static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
   }
 }
 
-/* Calls record their end themselves. */
-static tn_status run_one_traced(tn__run *run, uint32_t number, uint8_t *state, tn__trace *trace)
+/* segment_run_any with a record for a Merge or a loop. Kernel calls are recorded where they are
+ * made. */
+static tn_status segment_run_traced(tn__run *run, uint32_t number, uint8_t *state, tn__trace *trace)
 {
   uint8_t kind = run->plan->segments[number].kind;
   int64_t began = tn__now_ns();
-  tn_status st = run_one(run, number, state);
+  tn_status st = segment_run_any(run, number, state);
   if (st != TN_PENDING && *state == TN__STATE_DONE && (kind == TN__SEGMENT_MERGE || kind == TN__SEGMENT_LOOP))
     tn__trace_whole(trace, run, number, began, st);
   return st;
 }
 
-static void skip(tn__run *run, uint32_t number, uint8_t *state)
+/* A segment whose context is dead. The values that it would have read are counted as read. */
+static void segment_skip(tn__run *run, uint32_t number, uint8_t *state)
 {
   *state = TN__STATE_SKIPPED;
   tn__segment_release(run, &run->plan->segments[number]);
 }
 
-/* ---- going through them ---- */
+/* ---- passes ---- */
 
+/* The result of one pass over all segments. */
 typedef struct pass {
-  bool left;     /* some segment is not done */
+  bool left;     /* some segment is neither done nor skipped */
   bool waiting;  /* some call waits to be woken */
-  bool progress;
+  bool progress; /* some segment changed its state */
 } pass;
 
-static tn_status turn(tn__run *run, uint32_t number, pass *p)
+/* One segment's turn in a pass. TN_OK also if it waits. */
+static tn_status segment_turn(tn__run *run, uint32_t number, pass *p)
 {
   uint8_t *state = &run->workspace->segment_states[number];
   if (*state == TN__STATE_DONE || *state == TN__STATE_SKIPPED) return TN_OK;
@@ -214,23 +239,25 @@ static tn_status turn(tn__run *run, uint32_t number, pass *p)
   if (live == TN__FAULT) return TN_INVALID_ARGUMENT;
   uint8_t before = *state;
   tn_status st = TN_OK;
-  if (live == TN__DEAD) skip(run, number, state);
+  if (live == TN__DEAD) segment_skip(run, number, state);
   else if (live == TN__LIVE && tn__step_trace(run->step) != NULL)
-    st = run_one_traced(run, number, state, tn__step_trace(run->step));
-  else if (live == TN__LIVE) st = run_one(run, number, state);
+    st = segment_run_traced(run, number, state, tn__step_trace(run->step));
+  else if (live == TN__LIVE) st = segment_run_any(run, number, state);
   p->left |= *state == TN__STATE_NEW || *state == TN__STATE_WAITING;
   p->waiting |= *state == TN__STATE_WAITING;
   p->progress |= *state != before;
   return st == TN_PENDING ? TN_OK : st;
 }
 
-static tn_status go_through(tn__run *run, pass *p, tn_status first)
+/* One pass. Returns the first error of the run (first: that of an earlier pass). After an error the
+ * pass continues if there may be waiting calls, which have to be resumed. */
+static tn_status run_pass(tn__run *run, pass *p, tn_status first)
 {
   for (uint32_t i = 0; i < run->plan->n_segments; i++) {
-    tn_status st = turn(run, i, p);
+    tn_status st = segment_turn(run, i, p);
     if (st == TN_OK || first != TN_OK) continue;
     first = st; /* S-CAN-01 */
-    fail(run, st);
+    run_fail(run, st);
     if (!run->plan->has_waits) break;
   }
   return first;
@@ -240,18 +267,20 @@ void tn__run_controlled_reset(tn__run *run)
 {
   for (uint32_t i = 0; run->plan->has_waits && i < run->plan->n_held; i++)
     run->workspace->readers_left[i] = run->plan->held_readers[i];
-  /* both start at 0, and are adjacent */
+  /* The states of segments and contexts are adjacent, and all start at 0 (place_control in
+   * workspace.c). */
   uint8_t *states = run->workspace->segment_states, *end = run->workspace->context_states + run->plan->n_contexts + 1;
   if (end - states > 32) __builtin_memset(states, 0, (size_t)(end - states));
   else
     while (states < end) *states++ = 0;
 }
 
+/* The status of a run in which no call waits any more. */
 static tn_status all_had_a_turn(const tn__run *run, const pass *p)
 {
   if (has_failed(run)) return run->step->env->cause;
   return !p->left ? TN_OK
-                  : tn_error_set(run->err, TN_INTERNAL, "the step has ended, and some of its plan was never decided");
+                  : tn_error_set(run->err, TN_INTERNAL, "the step has ended, but some segments were never decided");
 }
 
 tn_status tn__run_controlled(tn__run *run)
@@ -259,8 +288,8 @@ tn_status tn__run_controlled(tn__run *run)
   tn_status st = TN_OK;
   for (;;) {
     pass p = { false, false, false };
-    uint64_t seen = run->plan->has_waits ? tn__wakes(run->step) : 0;
-    st = go_through(run, &p, st);
+    uint64_t seen = run->plan->has_waits ? tn__wakes(run->step) : 0; /* before the pass: no wake-up gets lost */
+    st = run_pass(run, &p, st);
     if (p.left) tn__contexts_look_again(run);
     if (!p.waiting && run->partial && p.left && st == TN_OK && !has_failed(run)) return TN_PENDING;
     if (!p.waiting) return st == TN_OK ? all_had_a_turn(run, &p) : st;
@@ -269,7 +298,7 @@ tn_status tn__run_controlled(tn__run *run)
     tn_status why = tn__sleep(run->step, seen, run->err);
     if (why != TN_OK && st == TN_OK) {
       st = why;
-      fail(run, st);
+      run_fail(run, st);
     }
   }
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations and kernels outside any step: for constant folding, and for values that follow from shapes. */
+/* Operations and kernels outside any step: for constant folding, and for values that follow from
+ * shapes. An operation runs as a plan of its own, with a step that belongs to no session. */
 #include <core/exec/evaluate.h>
 #include <core/exec/run.h>
 #include <core/compile/compile.h>
 
-#define UNKNOWN_NS 1e6  /* assumed for a kernel that gives no cost */
-#define LATE 20         /* times its estimate: then the estimate was wrong */
+#define UNKNOWN_NS 1e6   /* assumed for a kernel that gives no cost */
+/* An evaluation is stopped after LATE times its estimated time plus LATE_NS: then the estimate was
+ * wrong. */
+#define LATE 20
 #define LATE_NS 50000000
 
-/* Makes the layout of the one operation: the sizes of its outputs and their cost are known before they are computed. */
+/* Checks size and time against the limits before anything is computed, by making the layout of the
+ * one operation. *ns: its estimated time. */
 static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluate_limits *limits, double *ns,
                             tn_error *err)
 {
@@ -31,11 +35,12 @@ static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluat
   if (layout->cost_ns > 0) *ns = layout->cost_ns;
   tn__layout_unref(layout);
   if (bytes > limits->bytes) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the outputs are too large to keep");
-  return *ns <= limits->ns ? TN_OK
-                           : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it takes too long to be computed in advance");
+  if (*ns <= limits->ns) return TN_OK;
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the operation would take too long to compute in advance");
 }
 
-/* The step stops when the preparation of this thread is to stop. */
+/* The step stops when this thread's preparation is to stop (tn__stop_now), and when it takes much
+ * longer than estimated. ns: the estimate, 0 = none. */
 static void limit_step(tn_step *step, double ns)
 {
   const tn__stop *stop = tn__stop_now;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instances: made once for a layout and a workspace, and bound again when the workspace has another arena. */
+/* Instances: made once for a layout and a workspace, and rebound when the workspace has another
+ * arena. */
 #include <core/exec/tasks.h>
 
 _Alignas(TN_ALIGN) const char tn__nowhere[TN_ALIGN];
@@ -21,7 +22,7 @@ void tn__instance_bind_arena(tn__instance *i, const tn__workspace *workspace)
       i->views[s].data = tn__somewhere(tn__arena_at(i, l->slots[l->slots[s].root].offset));
 }
 
-/* Binds shapes and constants, which no step changes. */
+/* Binds shapes and constants, which are the same in all steps. */
 static void bind_fixed(tn__instance *i)
 {
   const tn__layout *l = i->layout;
@@ -40,7 +41,7 @@ static void bind_fixed(tn__instance *i)
   for (uint32_t k = 0; k < l->n_operands; k++) i->operands[k] = &i->views[l->operands[k]];
 }
 
-static tn_status make(tn__layout *layout, const tn__workspace *workspace, tn__instance **out, tn_error *err)
+static tn_status instance_make(tn__layout *layout, const tn__workspace *workspace, tn__instance **out, tn_error *err)
 {
   size_t views = sizeof(tn__instance), operands, heap, size;
   bool ok = tn__size_mul(layout->n_slots, sizeof(tn_view), &size) && tn__size_add(views, size, &operands) &&
@@ -61,8 +62,9 @@ static tn_status make(tn__layout *layout, const tn__workspace *workspace, tn__in
   return TN_OK;
 }
 
-/* The list keeps no more instances than the plan keeps layouts. */
-static void push(const tn_plan *plan, tn__instance **list, tn__instance *i)
+/* Puts a new instance at the front. The list keeps at most as many instances as the plan keeps
+ * layouts; the least recently used is evicted. */
+static void instance_push(const tn_plan *plan, tn__instance **list, tn__instance *i)
 {
   uint32_t most = plan->max_layouts < TN__MAX_INSTANCES ? plan->max_layouts : TN__MAX_INSTANCES, n = 1;
   i->next = *list;
@@ -76,7 +78,7 @@ static void push(const tn_plan *plan, tn__instance **list, tn__instance *i)
   if (last != NULL) tn__instance_free(last); /* one was added, so at most one is too many */
 }
 
-static void to_front(tn__instance **list, tn__instance **at)
+static void instance_to_front(tn__instance **list, tn__instance **at)
 {
   tn__instance *i = *at;
   *at = i->next;
@@ -84,34 +86,37 @@ static void to_front(tn__instance **list, tn__instance **at)
   *list = i;
 }
 
-/* Whether an instance of one layout can be used for the other: they differ in the values of operands only. */
-static bool shares(const tn__layout *a, const tn__layout *b)
+/* Whether an instance of one layout can be used for the other: they differ at most in the values of
+ * operands, so they have the same slots and addresses. */
+static bool layouts_share(const tn__layout *a, const tn__layout *b)
 {
   return (a->base != NULL ? a->base : a) == (b->base != NULL ? b->base : b);
 }
 
+/* First an instance whose layout fits; else one whose layout shares its arrays with the layout for
+ * these entries; else a new one. */
 tn_status tn__instance_find(tn_plan *plan, tn__workspace *workspace, uint32_t segment, const tn__entry *entries,
                             tn_error *err)
 {
   tn__instance **list = &workspace->instances[segment], **at = list, *i = NULL;
   while (*at != NULL && !tn__layout_fits(plan, (*at)->layout, entries)) at = &(*at)->next;
   if (*at != NULL) {
-    to_front(list, at);
+    instance_to_front(list, at);
     return TN_OK;
   }
   tn__layout *layout;
   tn_status st = tn__layout_get(plan, &plan->segments[segment], entries, &layout, err);
   if (st != TN_OK) return st;
   at = list;
-  while (*at != NULL && !shares((*at)->layout, layout)) at = &(*at)->next;
+  while (*at != NULL && !layouts_share((*at)->layout, layout)) at = &(*at)->next;
   if (*at != NULL) {
     tn__layout_unref((*at)->layout);
     (*at)->layout = layout;
-    to_front(list, at);
+    instance_to_front(list, at);
     return TN_OK;
   }
-  st = make(layout, workspace, &i, err);
-  if (st == TN_OK) push(plan, list, i);
+  st = instance_make(layout, workspace, &i, err);
+  if (st == TN_OK) instance_push(plan, list, i);
   tn__layout_unref(layout);
   return st;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: the tasks of one instance while they run, whether a crew or a runtime's scheduler runs them. */
+/* Jobs: the tasks of one instance while they run, whether a crew or a runtime's scheduler runs
+ * them. Their protocol is described in tasks.h. */
 #include <core/exec/tasks.h>
 #include <core/pool/float_mode.h>
 
@@ -25,6 +26,7 @@ void tn__jobs_free(tn__jobs *all)
   tn__free(all, all->block_bytes);
 }
 
+/* `left` is stored last, with release: a thread that finds it above 0 sees the rest. */
 void tn__jobs_begin(tn__jobs *all, tn__run *run, tn__instance *instance, tn__crew *crew)
 {
   const tn__plan_tasks *t = all->tasks;
@@ -70,6 +72,8 @@ void tn__jobs_leave(const tn__jobs *all, tn__surroundings mine)
 
 bool tn__jobs_failed(const tn__jobs *all) { return atomic_load_explicit(&all->failed, memory_order_relaxed) != 0; }
 
+/* The exchange decides which thread is first. status and err are read after `left` is 0, which
+ * orders them: this thread counts its job after this. */
 void tn__jobs_fail(tn__jobs *all, tn_status status, tn_error *err)
 {
   uint32_t no = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that compute may call. */
+/* The functions that a kernel's compute may call: outputs that it allocates itself, loops, and
+ * cancellation. */
 #include <core/exec/tasks.h>
 #include <core/exec/trace.h>
 
@@ -17,20 +18,21 @@ static const tn__layout *layout_of(const tn__call *call)
   return call->apart != NULL ? call->apart->layout : call->instance->layout;
 }
 
-/* The slot of a dynamic output without a value. */
+/* The slot of an output that the kernel sets itself and has not set yet. */
 static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
 {
   const tn__call *call = call_of(ctx);
   if (call->run == NULL && call->apart == NULL)
-    return tn_error_set(ctx->err, TN_INTERNAL, "output %u is given outside of a step", i);
+    return tn_error_set(ctx->err, TN_INTERNAL, "output %u cannot be set outside of a step", i);
   const tn__layout *l = layout_of(call);
   const char *kernel = tn__layout_kernel(l, call->tape->instr)->def->name;
   if (i >= ctx->n_outputs)
-    return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' gives output %u of %u", kernel, i, ctx->n_outputs);
+    return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' sets output %u, but has %u outputs", kernel, i,
+                        ctx->n_outputs);
   *slot = l->operands[call->tape->operands + ctx->n_inputs + i];
   bool may = l->slots[*slot].dynamic || l->slots[*slot].given;
   if (!may || (call->apart != NULL ? call->apart->made[i] : call->instance->heap[*slot]) != NULL)
-    return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s': output %u is not dynamic, or was given before", kernel, i);
+    return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s': output %u is not dynamic, or was set before", kernel, i);
   return TN_OK;
 }
 
@@ -41,17 +43,18 @@ static bool same_dims(const int64_t *a, const int64_t *b, int32_t rank)
   return true;
 }
 
-/* A given output must have the shape that prepare set. */
+/* An output that is not dynamic, but set by the kernel, must have the shape that prepare declared. */
 static tn_status check_given(tn_kernel_ctx *ctx, uint32_t i, const tn__slot *s, const int64_t *dims, int32_t rank)
 {
   if (s->dynamic || (s->rank == rank && same_dims(s->dims, dims, rank))) return TN_OK;
   char said[96], found[96];
-  return tn_error_set(ctx->err, TN_INTERNAL, "output %u was to have shape %s, the kernel gave %s", i,
+  return tn_error_set(ctx->err, TN_INTERNAL, "output %u must have shape %s, but the kernel set %s", i,
                       tn__format_shape(said, sizeof said, s->dims, s->rank),
                       tn__format_shape(found, sizeof found, dims, rank));
 }
 
-/* Takes over the reference. */
+/* Stores the output. Takes over the reference. Slots that share the memory of a given output are
+ * bound with it; the layout has none for a dynamic one. */
 static void set_dynamic(tn_kernel_ctx *ctx, uint32_t i, uint32_t slot, tn_tensor *t)
 {
   const tn__apart *apart = call_of(ctx)->apart;
@@ -77,7 +80,7 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
   tn_tensor *t;
   st = check_given(ctx, i, s, dims, rank);
   if (st != TN_OK) return st;
-  if (s->fetched || call->run == NULL) { /* the program will get it: an allocation of its exact size */
+  if (s->fetched || call->run == NULL) { /* the program will own it: an allocation of its exact size */
     st = tn_tensor_create(s->dtype, dims, rank, &t, ctx->err);
   } else {
     st = tn_shape_bytes(s->dtype, dims, rank, &bytes, ctx->err);
@@ -97,10 +100,10 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
   const tn__slot *s = &layout_of(call_of(ctx))->slots[slot];
   tn_dtype wanted = s->dtype;
   if (tensor == NULL || tensor->dtype != wanted)
-    return tn_error_set(ctx->err, TN_INTERNAL, "output %u is %s, the kernel gave %s", i, tn_dtype_name(wanted),
+    return tn_error_set(ctx->err, TN_INTERNAL, "output %u must be %s, but the kernel set %s", i, tn_dtype_name(wanted),
                         tensor == NULL ? "NULL" : tn_dtype_name(tensor->dtype));
   if (tensor->data == NULL && tensor->bytes > 0)
-    return tn_error_set(ctx->err, TN_INTERNAL, "output %u: the kernel gave a tensor that is not in host memory", i);
+    return tn_error_set(ctx->err, TN_INTERNAL, "output %u: the kernel set a tensor that is not in host memory", i);
   st = check_given(ctx, i, s, tensor->dims, tensor->rank);
   if (st != TN_OK) return st;
   set_dynamic(ctx, i, slot, tn_tensor_ref(tensor));
@@ -109,21 +112,23 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
 
 /* ---- loops ---- */
 
-#define SLICED_NS 2000000.0 /* a loop that is estimated to take longer is run in slices */
-#define FIRST_NS 250000.0  /* of the first slice, as estimated */
-#define SLICE_NS 2000000.0 /* of each later slice, about: measured, since the estimate may be far off */
-#define LEAST_ITEM_NS 0.02 /* no item costs less, whatever the estimate */
+/* A loop that is estimated to take longer than this is run in slices, so that it ends soon after
+ * its step is stopped. */
+#define SLICED_NS 2000000.0
+#define FIRST_NS 250000.0  /* estimated time of the first slice */
+#define SLICE_NS 2000000.0 /* intended time of each later slice; measured, since the estimate may be far off */
+#define LEAST_ITEM_NS 0.02 /* lower limit for the estimated cost of an item */
 #define MOST_GROWTH 8      /* largest ratio of a slice to the one before */
 
-/* A loop that ends early if its step is stopped. */
+/* A loop that is run in slices. */
 typedef struct sliced {
   const tn_kernel_ctx *ctx;
   void (*fn)(void *user, int64_t begin, int64_t end);
   void *user;
-  int64_t grain, first; /* items of the smallest slice, of the first one */
+  int64_t grain, first; /* items of the smallest slice; of the first one */
 } sliced;
 
-/* Rounds to sizes that suit vectors. */
+/* The size of a slice: rounded to one that suits vectors, and at least `grain`. */
 static int64_t slice_of(const sliced *l, double items)
 {
   int64_t n = items < 0x1p62 ? (int64_t)items : INT64_MAX / 2;
@@ -131,12 +136,13 @@ static int64_t slice_of(const sliced *l, double items)
   return n < l->grain ? l->grain : n;
 }
 
-/* If the step is stopped, the remaining slices are skipped: its outputs are never read. */
+/* If the step is stopped, the remaining slices are skipped; the kernel's outputs are never read
+ * then. */
 static void run_slices(void *user, int64_t begin, int64_t end)
 {
   const sliced *l = user;
   const tn__stop limits = tn__step_limits(l->ctx->step), *around = tn__stop_now;
-  tn__stop_now = &limits; /* for items that take long: they check it themselves */
+  tn__stop_now = &limits; /* single items that take long check it themselves */
   int64_t size = l->first, began = tn__now_ns();
   while (begin < end && !tn_kernel_cancelled(l->ctx)) {
     int64_t n = end - begin - size >= l->grain ? size : end - begin;
@@ -150,17 +156,25 @@ static void run_slices(void *user, int64_t begin, int64_t end)
   tn__stop_now = around;
 }
 
-/* A kernel without state may be cut short, since its outputs are never read then. A change of state is always
- * completed. */
+/* The plan that a call belongs to; NULL: it is made outside of a plan. */
+static const tn_plan *plan_of(const tn__call *call)
+{
+  if (call->run != NULL) return call->run->plan;
+  return call->apart != NULL ? call->apart->layout->plan : NULL;
+}
+
+/* The loop of a kernel without state may be cut short, since its outputs are never read then. A
+ * change of state is always completed. */
 static bool may_end_early(const tn__call *call)
 {
-  const tn_plan *plan = call->run != NULL ? call->run->plan : call->apart != NULL ? call->apart->layout->plan : NULL;
+  const tn_plan *plan = plan_of(call);
   uint32_t traits = plan == NULL ? 0 : plan->instrs[call->tape->instr].traits;
   return (traits & TN_TRAIT_STATEFUL) == 0 || (traits & TN_TRAIT_RANDOM) != 0;
 }
 
-/* The crew is taken for the first loop that is worth it, and kept to the end of the step. Only the step's own thread
- * can get here without a crew, since others join a step through its crew. */
+/* The crew is taken for the first loop that is worth it, and kept until the step ends. `env` needs
+ * no lock: only the step's own thread can get here without a crew, since others join a step through
+ * its crew. */
 static void run_loop(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {
@@ -174,6 +188,8 @@ static void run_loop(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_n
   else tn__parallel_for(env->crew, n, grain, cost_ns, fn, user);
 }
 
+/* In a loop that must be completed, single items must not end early either, so tn__stop_now is
+ * cleared. */
 void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {

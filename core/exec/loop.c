@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops: the body runs once for each iteration, in order, until no value is passed to a next one. */
+/* Loops: the body runs once for each iteration, in order, until no value is passed to a next one.
+ *
+ * If the loop was rotated when it was compiled (core/compile/import/turn.c), a small plan decides
+ * whether there is a first iteration, and each further run of `turn` computes the variables
+ * together with the next condition. Other loops run the whole body, in which the condition kills
+ * values by Switches. */
 #include <core/exec/loop.h>
 #include <core/exec/values.h>
 
-static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
+/* The struct with its arrays, in one block. */
+static tn__loop *loop_make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
 {
   uint32_t n_inputs = frame->n_feeds > frame->n_turn_feeds ? frame->n_feeds : frame->n_turn_feeds;
   size_t n = (size_t)n_enters + frame->n_nexts + frame->n_exits + n_inputs, size;
@@ -33,7 +39,7 @@ static void free_loop(tn__loop *l)
   tn__free(l, l->block_bytes);
 }
 
-static void drop(tn_tensor **list, uint32_t n)
+static void tensors_drop(tn_tensor **list, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
     tn_tensor_unref(list[i]);
@@ -41,15 +47,17 @@ static void drop(tn_tensor **list, uint32_t n)
   }
 }
 
-static void end(tn__loop *l)
+/* Releases all values; the struct is kept for the next step. */
+static void loop_end(tn__loop *l)
 {
   tn__inner_end(&l->inner);
-  drop(l->enters, l->n_enters);
-  drop(l->nexts, l->frame->n_nexts);
-  drop(l->exits, l->frame->n_exits);
+  tensors_drop(l->enters, l->n_enters);
+  tensors_drop(l->nexts, l->frame->n_nexts);
+  tensors_drop(l->exits, l->frame->n_exits);
   l->running = false;
 }
 
+/* The index outputs of Merges are 0 in the first iteration and 1 afterwards. */
 static tn_status need_indices(tn__loop *l, tn_error *err)
 {
   bool read = false;
@@ -62,7 +70,7 @@ static tn_status need_indices(tn__loop *l, tn_error *err)
   return TN_OK;
 }
 
-static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
+static tn_status loop_begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
 {
   l->running = l->first = true;
   l->unsteady = false;
@@ -74,6 +82,7 @@ static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
   return st;
 }
 
+/* Feed i of the body for the next iteration. A feed without a value is dead. */
 static void set_input(tn__loop *l, uint32_t i)
 {
   const tn__frame_feed *f = &l->frame->feeds[i];
@@ -82,7 +91,10 @@ static void set_input(tn__loop *l, uint32_t i)
   case TN__FEED_CONSTANT: l->inputs[i] = l->enters[f->enter]; break;
   case TN__FEED_FIRST: l->inputs[i] = l->first ? l->enters[f->enter] : NULL; break;
   case TN__FEED_ROUND: l->inputs[i] = l->first ? l->enters[f->enter] : next; break;
-  case TN__FEED_INDEX: l->inputs[i] = l->first ? l->index[0] : next == NULL ? NULL : l->index[1]; break;
+  case TN__FEED_INDEX:
+    if (l->first) l->inputs[i] = l->index[0];
+    else l->inputs[i] = next == NULL ? NULL : l->index[1];
+    break;
   default: l->inputs[i] = next; break;
   }
   l->dead[i] = l->inputs[i] == NULL;
@@ -110,6 +122,8 @@ static bool take_outputs(tn__loop *l)
   return more;
 }
 
+/* Runs iterations of a loop that was not rotated. TN_PENDING: a call in the body waits; continues
+ * when called again. */
 static tn_status go_round(tn__loop *l)
 {
   for (;;) {
@@ -121,7 +135,7 @@ static tn_status go_round(tn__loop *l)
   }
 }
 
-/* ---- loops that are turned ---- */
+/* ---- rotated loops ---- */
 
 static void set_turn_inputs(tn__loop *l, const tn__turn_feed *feeds, uint32_t n)
 {
@@ -129,7 +143,7 @@ static void set_turn_inputs(tn__loop *l, const tn__turn_feed *feeds, uint32_t n)
     l->inputs[i] = feeds[i].is_variable ? l->nexts[feeds[i].index] : l->enters[feeds[i].index];
 }
 
-/* Whether there is a first iteration. */
+/* Whether there is a first iteration. Its plan never waits. */
 static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
 {
   tn__inner first;
@@ -145,7 +159,7 @@ static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
   return st;
 }
 
-/* `nexts` has the variables. */
+/* Runs a rotated loop; `nexts` has the variables. Only plans that cannot wait are rotated. */
 static tn_status turn_round(tn__run *run, tn__loop *l)
 {
   const tn__plan_frame *f = l->frame;
@@ -172,6 +186,7 @@ static tn_status turn_round(tn__run *run, tn__loop *l)
   return st;
 }
 
+/* Moves the values of the Exits to the run, as the loop's outputs. */
 static void give_exits(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
 {
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
@@ -187,19 +202,20 @@ tn_status tn__loop_run(tn__run *run, uint32_t number)
   const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
   tn__pending *p = tn__pending_get(run, number);
   if (p == NULL) return TN_RESOURCE_EXHAUSTED;
-  if (p->loop == NULL) p->loop = make(instr->frame, instr->n_inputs, run->err);
+  if (p->loop == NULL) p->loop = loop_make(instr->frame, instr->n_inputs, run->err);
   if (p->loop == NULL) return TN_RESOURCE_EXHAUSTED;
   tn__loop *l = p->loop;
   p->free_loop = free_loop;
   p->left = l->left;
-  tn_status st = l->running ? TN_OK : begin(run, instr, l);
+  tn_status st = l->running ? TN_OK : loop_begin(run, instr, l);
   if (st == TN_OK) st = l->frame->turn != NULL ? turn_round(run, l) : go_round(l);
   if (st == TN_PENDING) return st;
-  if (st == TN_DEADLINE_EXCEEDED && run->err != NULL && *tn_error_node(run->err) == 0) { /* between two turns */
+  /* A time limit noticed between two iterations has no node yet: name the loop. */
+  if (st == TN_DEADLINE_EXCEEDED && run->err != NULL && *tn_error_node(run->err) == 0) {
     tn_error_clear(run->err);
     st = tn__step_stopped(TN__STOP_DEADLINE, instr->op, run->err);
   }
   if (st == TN_OK) give_exits(run, instr, l);
-  end(l);
+  loop_end(l);
   return st;
 }

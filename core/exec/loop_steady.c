@@ -1,36 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose variables keep their shapes. Every turn has the layout of the turn before, so nothing is looked up. A
- * variable that a turn computes has two tensors: the turn reads one and writes the other, and they are swapped after
- * it. */
+/* Rotated loops whose variables keep their shapes. Every turn has the layout of the turn before, so
+ * nothing is looked up. A variable that a turn computes has two tensors: the turn reads one and
+ * writes the other, and they are swapped after it.
+ *
+ * This is an optimisation of loop.c only: whenever something is unusual, the general way runs the
+ * next turn. */
 #include <core/exec/loop.h>
 #include <core/exec/segment.h>
 #include <core/exec/trace.h>
 #include <core/exec/values.h>
 
-/* Where a variable of the next turn comes from. */
+/* How the next turn gets a variable, or the condition. */
 typedef struct source {
-  bool computed;    /* into a tensor allocated before the turn; else the turn makes it */
-  bool stays;       /* the variable keeps its value */
+  bool computed;    /* the turn writes it into a tensor allocated before; else it makes the tensor */
+  bool stays;       /* the variable keeps its value in all turns */
   uint32_t value;   /* of the plan */
   uint32_t root;    /* slot that the turn writes */
   uint32_t slot;    /* with the shape; of the same memory as root */
   tn_tensor *other; /* a reference: the tensor to write into, NULL = none yet */
 } source;
 
+/* An entry of the segment that is a variable: its slot, and the input of the plan. */
 typedef struct entry {
-  uint32_t slot, input; /* of the plan */
+  uint32_t slot, input;
 } entry;
 
+/* The arrays are one allocation, `memory`. */
 typedef struct steady {
   tn__loop *loop;
   tn__instance *instance;
   uint32_t n_sources, n_entries;
   source *sources; /* by variable, then the condition */
   entry *entries;  /* of variables; the other entries stay bound */
-  tn_tensor **moved;
+  tn_tensor **moved; /* by variable: scratch of steady_move */
   bool moves; /* some variables are neither computed nor stay */
-  bool own;   /* it made the tensors of the computed variables */
-  size_t bytes;
+  bool own;   /* the tensors that the turn reads are of its own, not those of the general way: they may be rewritten */
+  size_t bytes; /* of memory */
   void *memory;
 } steady;
 
@@ -42,12 +47,13 @@ static bool same_shape(const tn__slot *slot, const tn_tensor *t)
   return true;
 }
 
+/* The loop's value that a feed of the turn takes. */
 static const tn__turn_feed *feed_of(const tn__loop *l, const tn__plan_value *v)
 {
   return &l->frame->turn_feeds[v->index];
 }
 
-/* Whether the turn is one tape with no effect but its outputs. */
+/* Whether the turn is one tape whose only effect is its outputs. */
 static bool is_plain(const tn__loop *l, const tn__instance *in)
 {
   const tn_plan *plan = l->inner.run.plan;
@@ -57,7 +63,8 @@ static bool is_plain(const tn__loop *l, const tn__instance *in)
          tn__step_trace(l->inner.run.step) == NULL;
 }
 
-/* Whether the next turn has the layout of the last one; then all further turns do. */
+/* Whether the next turn has the layout of the last one; then all further turns have it, as long as
+ * the variables that are moved keep their shapes. */
 static bool fits(const tn__loop *l, const tn__instance *in)
 {
   const tn_plan *plan = l->inner.run.plan;
@@ -83,7 +90,8 @@ static void find_source(const tn__loop *l, const tn__instance *in, uint32_t o, s
   out->computed = out->root != TN__NONE;
 }
 
-/* False if the condition is not computed: the loop is of another kind, or endless, and the general way runs it. */
+/* False if the turn does not compute the condition: the loop is of another kind, or endless, and
+ * the general way runs it. */
 static bool find_all(steady *s)
 {
   const tn__loop *l = s->loop;
@@ -100,7 +108,7 @@ static bool find_all(steady *s)
   return s->sources[s->n_sources - 1].computed;
 }
 
-static bool make(tn__loop *l, steady *s)
+static bool steady_make(tn__loop *l, steady *s)
 {
   const tn__plan_frame *f = l->frame;
   size_t n = (size_t)f->n_nexts + 1, room = l->inner.run.plan->segments[0].n_entries, sources, entries, moved;
@@ -109,7 +117,7 @@ static bool make(tn__loop *l, steady *s)
             tn__size_add(s->bytes, entries, &s->bytes);
   char *memory = ok ? tn__alloc(s->bytes) : NULL;
   s->memory = memory;
-  if (memory == NULL) return false; /* the general way needs no more memory */
+  if (memory == NULL) return false; /* the general way needs no further memory */
   s->sources = (source *)memory;
   s->moved = (tn_tensor **)(memory + sources);
   s->entries = (entry *)(memory + sources + moved);
@@ -119,7 +127,8 @@ static bool make(tn__loop *l, steady *s)
 
 /* ---- a turn ---- */
 
-/* A tensor is written only if no other reference exists: a kernel may have kept one. */
+/* Makes sure that there is a tensor to write into. It is written only if no other reference to it
+ * exists, since a kernel may have kept one. */
 static tn_status need_other(steady *s, source *from)
 {
   tn__run *run = &s->loop->inner.run;
@@ -131,7 +140,8 @@ static tn_status need_other(steady *s, source *from)
                           run->err);
 }
 
-static tn_status bind(steady *s)
+/* Binds the tensors that this turn reads and writes. */
+static tn_status steady_bind(steady *s)
 {
   tn__loop *l = s->loop;
   for (uint32_t o = 0; o < s->n_sources; o++) {
@@ -140,7 +150,7 @@ static tn_status bind(steady *s)
     tn_status st = need_other(s, from);
     if (st != TN_OK) return st;
     tn__bind_data(s->instance, from->root, from->other->data, from->other->buffer);
-    l->inner.outputs[o] = from->other; /* kernels that keep an input take it from there */
+    l->inner.outputs[o] = from->other; /* tn_kernel_keep_input finds it there; borrowed */
   }
   const tn__turn_feed *feeds = l->frame->turn_feeds;
   for (uint32_t i = 0; i < l->frame->n_turn_feeds; i++)
@@ -160,8 +170,9 @@ static bool alike(const tn_tensor *a, const tn_tensor *b)
   return true;
 }
 
-/* Variables that take the value of others, or whose tensor the turn has made. */
-static tn_status move(steady *s, bool *same)
+/* Variables that take the value of others, or whose tensor the turn has made. All are read before
+ * any is replaced. *same becomes false if one has another shape now. */
+static tn_status steady_move(steady *s, bool *same)
 {
   tn__loop *l = s->loop;
   tn_status st = TN_OK;
@@ -180,8 +191,8 @@ static tn_status move(steady *s, bool *same)
   return st;
 }
 
-/* Swaps the tensors: the next turn reads those just written. */
-static void rotate(steady *s)
+/* Swaps the tensors: the next turn reads those that were just written. */
+static void steady_rotate(steady *s)
 {
   tn__loop *l = s->loop;
   for (uint32_t i = 0; i + 1 < s->n_sources; i++) {
@@ -195,26 +206,27 @@ static void rotate(steady *s)
   s->own = true;
 }
 
-/* Until the loop ends, or a variable has another shape. */
-static tn_status turn(steady *s, bool *more)
+/* Runs turns until the loop ends, or a variable gets another shape. */
+static tn_status steady_turn(steady *s, bool *more)
 {
   tn__loop *l = s->loop;
   const tn__layout *layout = s->instance->layout;
   bool same = true;
   while (*more && same) {
-    tn_status st = bind(s);
+    tn_status st = steady_bind(s);
     if (st == TN_OK) st = tn__segment_tape(&l->inner.run, 0, s->instance);
-    if (st == TN_OK && s->moves) st = move(s, &same);
+    if (st == TN_OK && s->moves) st = steady_move(s, &same);
     if (st != TN_OK) return st;
     l->inner.run.cost_ns += layout->cost_ns;
     *more = tn__loop_goes_on(l->frame, s->sources[s->n_sources - 1].other);
-    rotate(s);
+    steady_rotate(s);
     if (layout->n_heaps > 0) tn__run_drop(&l->inner.run);
   }
   return TN_OK;
 }
 
-static void end(steady *s)
+/* Outputs are borrowed by steady_bind, so they are only cleared. */
+static void steady_end(steady *s)
 {
   tn__run *run = &s->loop->inner.run;
   for (uint32_t o = 0; o < s->n_sources; o++) {
@@ -229,13 +241,13 @@ tn_status tn__loop_turn_steadily(tn__loop *l, bool *more)
   if (l->unsteady || run->plan->has_control || run->plan->n_segments != 1) return TN_OK;
   steady s = { .loop = l, .instance = run->workspace->instances[0] };
   l->unsteady = !is_plain(l, s.instance);
-  if (l->unsteady || !fits(l, s.instance) || !make(l, &s)) return TN_OK;
+  if (l->unsteady || !fits(l, s.instance) || !steady_make(l, &s)) return TN_OK;
   tn_status st = TN_OK;
   l->unsteady = !find_all(&s);
   if (!l->unsteady) {
-    st = turn(&s, more);
+    st = steady_turn(&s, more);
     if (st != TN_OK) tn__memory_explain(run, st);
-    end(&s);
+    steady_end(&s);
     tn__run_drop(run);
   }
   tn__free(s.memory, s.bytes);

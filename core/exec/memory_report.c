@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports the values that hold the memory of a step when it reaches its session's memory limit. */
+/* When a step reaches its session's memory limit: lists the values that hold its memory in the
+ * error. */
 #include <core/exec/values.h>
 
-#define N_LARGEST 5
+#define N_LARGEST 5 /* tensors in the report */
 
+/* A tensor, borrowed, and the value that it is of. */
 typedef struct large {
   const tn_tensor *tensor;
   tn_output from;
 } large;
 
-/* Keeps the list sorted, largest first, and without repetitions. */
+/* Inserts a tensor if it is among the largest. The list is sorted, largest first; no memory is
+ * listed twice. */
 static void consider(large *list, const tn_tensor *t, tn_output from)
 {
   if (t == NULL || t->bytes == 0) return;
@@ -23,6 +26,8 @@ static void consider(large *list, const tn_tensor *t, tn_output from)
   }
 }
 
+/* The values that the run holds at present: those that outlive their segment, and those on the
+ * heap. */
 static void add_values(const tn__run *run, large *list)
 {
   const tn_plan *plan = run->plan;
@@ -37,7 +42,7 @@ static void add_values(const tn__run *run, large *list)
   }
 }
 
-/* Whether the error is of the session's memory limit, and not explained yet. */
+/* Whether the error is about the session's memory limit and has no report yet. */
 static bool is_wanted(const tn__step_env *env, tn_status st, const tn_error *err)
 {
   return st == TN_RESOURCE_EXHAUSTED && env != NULL && env->account != NULL && !env->explained && err != NULL;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The step's outputs. An output that a kernel computes, and that only the program will hold, is allocated before the
- * segment runs, or given by the caller. Any other output (a feed, a constant, a value fetched twice) is copied at the
- * end. */
+/* The step's outputs. If a kernel computes an output, and no other output shows its memory, the
+ * tensor is allocated before the segment runs (or is the one that the caller gave), and the kernel
+ * writes into it. Tensors of the step's own are handed over at the end if possible. Any other
+ * output (a feed, a constant, a value fetched twice) is copied. */
 #include <core/exec/control.h>
 #include <core/exec/values.h>
 
-static tn_tensor *given(const tn__run *run, size_t o) { return run->step->given == NULL ? NULL : run->step->given[o]; }
+/* The caller's tensor for output o, borrowed; NULL = none. */
+static tn_tensor *given_output(const tn__run *run, size_t o)
+{
+  return run->step->given == NULL ? NULL : run->step->given[o];
+}
 
 static tn_status check_given(const tn_tensor *t, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank,
                              tn_error *err)
@@ -14,12 +19,13 @@ static tn_status check_given(const tn_tensor *t, size_t o, tn_dtype dtype, const
   for (int32_t d = 0; same && d < rank; d++) same = t->dims[d] == dims[d];
   if (same) return TN_OK;
   char want[96], have[96];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "fetch %zu gives %s %s, the tensor to write into is %s %s", o,
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "fetch %zu is %s %s, but the tensor to write into is %s %s", o,
                       tn_dtype_name(dtype), tn__format_shape(want, sizeof want, dims, rank), tn_dtype_name(t->dtype),
                       tn__format_shape(have, sizeof have, t->dims, t->rank));
 }
 
-/* The output of an earlier run inside of the same instruction, if no other reference to it exists. */
+/* Reuses the output of an earlier run inside of the same instruction, if it has the same type and
+ * shape and no other reference to it exists. */
 static bool take_again(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, size_t bytes,
                        tn_tensor **out)
 {
@@ -34,10 +40,10 @@ static bool take_again(tn__run *run, size_t o, tn_dtype dtype, const int64_t *di
 }
 
 /* The tensor into which output o is written: the caller's, or a new one. */
-static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
-                        tn_tensor **out)
+static tn_status output_target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
+                               tn_tensor **out)
 {
-  *out = given(run, o);
+  *out = given_output(run, o);
   if (*out != NULL) return check_given(*out, o, dtype, dims, rank, run->err);
   size_t bytes = (size_t)count * tn_dtype_size(dtype);
   tn_status st = TN_OK;
@@ -58,13 +64,15 @@ tn_status tn__outputs_bind(tn__run *run, tn__instance *instance)
     tn__instance *own;
     const tn_view *v = tn__run_view(run, run->plan->outputs[o], &slot, &own);
     tn_tensor *t;
-    tn_status st = target(run, o, v->dtype, v->dims, v->rank, v->count, &t);
+    tn_status st = output_target(run, o, v->dtype, v->dims, v->rank, v->count, &t);
     if (st != TN_OK) return st;
     tn__bind_data(instance, root, t->data, t->buffer);
   }
   return TN_OK;
 }
 
+/* Copies elements; strings and handles are copied one by one, since each owns memory or a
+ * reference. */
 static tn_status copy_elements(const tn_view *from, tn_tensor *to, tn_error *err)
 {
   if (from->dtype == TN_STRING) {
@@ -90,16 +98,17 @@ static tn_status copy_elements(const tn_view *from, tn_tensor *to, tn_error *err
 static tn_status copy_output(tn__run *run, size_t o, const tn_view *from)
 {
   tn_tensor *t;
-  tn_status st = target(run, o, from->dtype, from->dims, from->rank, from->count, &t);
+  tn_status st = output_target(run, o, from->dtype, from->dims, from->rank, from->count, &t);
   return st == TN_OK ? copy_elements(from, t, run->err) : st;
 }
 
-/* A tensor of the step's own is handed over if no other reference exists. Further outputs that show its memory are
- * copied from it, before the program gets any of them. */
+/* A tensor of the step's own is handed over if no other reference to it exists. Further outputs
+ * that show its memory are copied from it, which is safe because the program has not received any
+ * of them yet. */
 static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t slot)
 {
   const tn__slot *slots = instance->layout->slots;
-  if (slots[slot].store != TN_STORE_HEAP || slots[slot].root != slot || given(run, o) != NULL) return false;
+  if (slots[slot].store != TN_STORE_HEAP || slots[slot].root != slot || given_output(run, o) != NULL) return false;
   if (!tn_tensor_is_exclusive(instance->heap[slot])) return false; /* NULL: it was handed over for another output */
   run->step->outputs[o] = instance->heap[slot];
   instance->heap[slot] = NULL;
@@ -110,13 +119,13 @@ static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t s
 static bool hand_over_whole(tn__run *run, size_t o, uint32_t held)
 {
   tn_tensor **place = &run->workspace->held[held];
-  if (given(run, o) != NULL || !tn_tensor_is_exclusive(*place)) return false;
+  if (given_output(run, o) != NULL || !tn_tensor_is_exclusive(*place)) return false;
   run->step->outputs[o] = *place;
   *place = NULL;
   return true;
 }
 
-/* The output to which the value was handed over. */
+/* The output to which this output's value was handed over. There is one. */
 static const tn_tensor *handed_over(const tn__run *run, uint32_t o)
 {
   uint32_t first = 0;
@@ -135,7 +144,8 @@ tn_status tn__output_dead(const tn__run *run, uint32_t o) /* S-EXE-09 */
   return st;
 }
 
-static tn_status finish_one(tn__run *run, uint32_t o)
+/* Makes output o unless the segment's kernels have written it already. */
+static tn_status output_finish(tn__run *run, uint32_t o)
 {
   const tn__plan_value *v = &run->plan->values[run->plan->outputs[o]];
   const tn_tensor *t = v->constant;
@@ -157,14 +167,14 @@ static tn_status finish_one(tn__run *run, uint32_t o)
   const tn_view from = { .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank };
   if (t->data != NULL || t->bytes == 0) return copy_output(run, o, &from);
   tn_tensor *to; /* device memory */
-  tn_status st = target(run, o, t->dtype, t->dims, t->rank, t->count, &to);
+  tn_status st = output_target(run, o, t->dtype, t->dims, t->rank, t->count, &to);
   return st == TN_OK ? tn_tensor_read(t, to->data, to->bytes, run->err) : st;
 }
 
 tn_status tn__outputs_finish(tn__run *run)
 {
   for (uint32_t o = 0; o < run->plan->n_outputs; o++) {
-    tn_status st = finish_one(run, o);
+    tn_status st = output_finish(run, o);
     if (st != TN_OK) return st;
   }
   return TN_OK;

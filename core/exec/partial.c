@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs. A feed is a segment that runs when the feed is given, so a call gives feeds, continues the step as far
- * as it can, and takes the fetches that are ready. The workspace, waiting kernels and the step's container stay from
- * one call to the next. */
+/* Partial runs. A feed is a segment that runs when the feed is given. So a call gives feeds,
+ * continues the step as far as it can, and takes the fetches that are ready. The workspace, waiting
+ * kernels and the step's container persist from one call to the next; the crew is put back at the
+ * end of each call, since another thread may make the next one. */
 #include <core/exec/control.h>
 #include <core/exec/partial.h>
 #include <core/exec/segment.h>
@@ -32,6 +33,7 @@ tn_status tn__partial_begin(tn__partial *p, tn_plan *plan, const tn_step *step, 
 
 /* ---- ending ---- */
 
+/* Releases the feeds of this call, once the segments that read them have references of their own. */
 static void drop_inputs(tn__partial *p)
 {
   for (uint32_t i = 0; p->inputs != NULL && i < p->run.plan->n_inputs; i++) {
@@ -40,7 +42,7 @@ static void drop_inputs(tn__partial *p)
   }
 }
 
-/* The step has ended and its values are not needed. */
+/* The step has ended and its values are no longer needed. May be called twice. */
 static void drop_all(tn__partial *p)
 {
   tn_plan *plan = p->run.plan;
@@ -64,17 +66,19 @@ static void dismiss(tn__partial *p)
   p->env.crew = NULL;
 }
 
+/* The step has ended with this status. */
 static tn_status settle(tn__partial *p, tn_status st)
 {
   p->status = st;
-  drop_inputs(p); /* the segments that read the feeds have references */
+  drop_inputs(p);
   if (st == TN_OK) return st;
   tn__memory_explain(&p->run, st);
   drop_all(p);
   return st;
 }
 
-/* No other call begins, and waiting calls are cancelled. */
+/* The step fails with this cause, unless it has failed before: no other call begins, and waiting
+ * calls are cancelled. */
 static void begin_to_fail(tn__partial *p, tn_status cause)
 {
   if (!p->env.failed) p->env.cause = cause;
@@ -82,18 +86,20 @@ static void begin_to_fail(tn__partial *p, tn_status cause)
   tn__cancel_waits(&p->step);
 }
 
-/* As far as possible without sleeping. Reports the first cause of a failure, not its consequences. */
+/* Continues the step as far as possible without sleeping. Returns the first cause of a failure, not
+ * one of its consequences. */
 static tn_status go_on(tn__partial *p)
 {
-  tn__contexts_look_again(&p->run); /* fetches may have asked for states in between */
-  const tn__stop *around = tn__stop_now; /* of a step whose kernel runs this one */
+  tn__contexts_look_again(&p->run); /* are_there() may have checked contexts that can be decided now */
+  const tn__stop *around = tn__stop_now; /* that of a step whose kernel makes this call does not apply to this step */
   tn__stop_now = NULL;
   tn_status st = tn__run_controlled(&p->run);
   tn__stop_now = around;
   return st != TN_PENDING && p->env.failed ? p->env.cause : st;
 }
 
-/* Until all waiting calls have returned; in a failed step tn__sleep ends for nothing else. */
+/* Waits until all waiting calls of a failed step have returned; nothing else ends tn__sleep then.
+ * Without may_sleep it resumes only those that were woken already, and may return TN_PENDING. */
 static tn_status come_back(tn__partial *p, bool may_sleep)
 {
   for (;;) {
@@ -135,9 +141,10 @@ void tn__partial_end(tn__partial *p)
   if (atomic_load_explicit(&plan->upgrade.may, memory_order_relaxed)) tn__plan_note_cost(plan, p->run.cost_ns);
 }
 
-/* ---- going on ---- */
+/* ---- continuing ---- */
 
-/* Decided, live or dead; take reports which. */
+/* Whether fetch o is ready: its value is computed, or known to be dead, which tn__partial_take
+ * reports. */
 static bool is_there(tn__partial *p, uint32_t o)
 {
   const tn_plan *plan = p->run.plan;
@@ -154,14 +161,17 @@ static bool are_there(tn__partial *p, const uint32_t *wanted, size_t n)
   return true;
 }
 
-/* All feeds are given, no call waits, and some context was never decided. */
+/* The error if no call waits and the wanted fetches still have no value. The usual reason is a
+ * placeholder that the fetches need, and that was not declared as a feed. */
 static tn_status is_stuck(tn__partial *p)
 {
   const tn__partial_plan *needs = p->run.plan->partial;
-  if (needs->n_missing == 0) return tn_error_set(&p->err, TN_INTERNAL, "nothing of the partial run can go on");
+  if (needs->n_missing == 0) return tn_error_set(&p->err, TN_INTERNAL, "the partial run cannot proceed");
   return tn__placeholder_missing(needs->missing[0], "declared as a feed", &p->err);
 }
 
+/* Each turn continues the step, then ends the call if the fetches are ready, else sleeps until a
+ * call is woken. After a failure further turns wait for the calls that were cancelled. */
 tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool to_end)
 {
   tn_status st;
@@ -189,7 +199,8 @@ tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool 
 
 /* ---- fetches ---- */
 
-/* The place of the tensor of a value that only this fetch reads. */
+/* The place of the reference to the fetch's tensor, if only this fetch uses the value: the tensor
+ * can be handed over. NULL: it has to be copied. */
 static tn_tensor **lone_place(const tn__partial *p, uint32_t o)
 {
   const tn__plan_value *v = &p->run.plan->values[p->run.plan->outputs[o]];
@@ -204,6 +215,7 @@ static tn_tensor **lone_place(const tn__partial *p, uint32_t o)
   return s->store == TN_STORE_OUTPUT && s->offset == o ? &p->outputs[o] : NULL;
 }
 
+/* A tensor to which no other reference exists. */
 static tn_status take_copy(tn__partial *p, uint32_t o, tn_tensor **out)
 {
   tn_tensor *t;
@@ -223,7 +235,7 @@ tn_status tn__partial_take(tn__partial *p, uint32_t o, tn_tensor **out)
   int live = tn__context_state(&p->run, p->run.plan->output_contexts[o]);
   *out = NULL;
   if (live == TN__UNDECIDED || live == TN__DEAD) st = tn__output_dead(&p->run, o); /* S-PR-27 */
-  else if (live != TN__LIVE) st = TN_INVALID_ARGUMENT; /* a predicate, and the error says which */
+  else if (live != TN__LIVE) st = TN_INVALID_ARGUMENT; /* TN__FAULT: the error names the predicate */
   tn_tensor **place = st == TN_OK ? lone_place(p, o) : NULL;
   if (place != NULL && tn_tensor_is_exclusive(*place)) {
     *out = *place;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources as kernels look them up. The workspace remembers the last resource of each node: a plan belongs to one
- * session, which sees one generation of each container. It holds no reference: a variable that is destroyed is found no
- * more. */
+/* How kernels look up resources.
+ *
+ * The workspace remembers the last resource of each node, so that most steps search no container.
+ * That is valid because a plan belongs to one session, which sees one generation of each container.
+ * The workspace remembers a resource without keeping it alive: a destroyed variable is not found
+ * any more. */
 #include <core/exec/run.h>
 
 #include <string.h>
 
-/* The place of the instruction's last resource; NULL: it has none. */
+/* The place of the instruction's last resource; NULL: it has none. Each instruction runs on one
+ * thread at a time, so its place needs no lock; only the list is created under competition. */
 static tn_resource **memory_of(const tn_kernel_ctx *ctx)
 {
   const tn__call *call = (const tn__call *)ctx;
@@ -18,12 +22,12 @@ static tn_resource **memory_of(const tn_kernel_ctx *ctx)
     tn_resource **mine = tn__alloc_array(n, sizeof *mine);
     if (mine == NULL) return NULL;
     if (atomic_compare_exchange_strong(&w->resources, &list, mine)) list = mine;
-    else tn__free(mine, n * sizeof *mine); /* another task of the step was first */
+    else tn__free(mine, n * sizeof *mine); /* another task of the step has created it */
   }
   return &list[call->tape->instr];
 }
 
-/* The step's own container; it lives until the step ends. */
+/* The step's own container (S-RST-22), created at the first request. It lives until the step ends. */
 static tn_status own_container(tn__step_env *env, tn__container **out, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -44,12 +48,15 @@ static tn_status container_of(tn_kernel_ctx *ctx, const char *name, tn__containe
   return tn__container_view_get(env->containers, name, out, ctx->err);
 }
 
+/* Whether a remembered resource is the one that is looked up; if so, a reference for the step is
+ * taken. */
 static bool is_wanted(tn_resource *r, const tn_resource_class *cls, const char *name)
 {
   return r != NULL && tn_resource_class_of(r) == cls && tn_resource_is_alive(r) &&
          strcmp(tn_resource_name(r), name) == 0 && tn__resource_hold_again(r);
 }
 
+/* Resources of the step's own container are not remembered: the next step has another container. */
 static void remember(tn_resource **place, const char *container, tn_resource *r)
 {
   if (container != NULL && strcmp(container, TN_STEP_CONTAINER) == 0) return;

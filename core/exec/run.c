@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a plan on the calling thread: for a step, or inside of an instruction of another plan.
  *
- * A plan runs loops and functions, which run plans: run.c, control.c, loop.c and call.c call each other in a circle.
- * Nothing else of the executor is in it. */
+ * A plan runs loops and functions, which run plans: run.c, control.c, loop.c and call.c call each
+ * other recursively. No other file of the executor is part of this recursion. */
 #include <core/exec/control.h>
 #include <core/exec/segment.h>
 #include <core/exec/values.h>
 
+/* After an error the memory report is made first: it lists the values that the run still holds. */
 static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
   tn__run run = { .plan = plan, .step = step, .err = err, .again = step->again,
@@ -31,7 +32,8 @@ static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
   return st;
 }
 
-/* Kernels always have an error object, also those that wait and are called again: one for the whole step. */
+/* Kernels always have an error object, also those that wait and are called again. If the caller has
+ * none, one serves for the whole step and is discarded. */
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
   int why = tn__step_stop(step);
@@ -45,8 +47,9 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 
 /* ---- inside of an instruction ---- */
 
-/* Such a plan shares the step of the plan around it: its time limit, its cancellation, its containers. If something in
- * it waits, the plan around it goes on. */
+/* Such a plan shares the step of the plan around it: its time limit, its cancellation, its
+ * containers. If a call in it waits, it returns TN_PENDING, and the plan around it continues with
+ * other segments. */
 
 tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err)
 {
@@ -64,19 +67,20 @@ tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *o
   return inner->run.workspace == NULL ? TN_RESOURCE_EXHAUSTED : TN_OK;
 }
 
-/* What was computed is an output only when the Switches behind it handed it on. */
-static tn_status collect(tn__run *run)
+/* Collects the outputs as tensors. An output is live only if the Switches between its producer and
+ * the output passed the value on. */
+static tn_status inner_collect(tn__run *run)
 {
   const tn_plan *plan = run->plan;
   tn_status st = TN_OK;
   for (uint32_t o = 0; st == TN_OK && o < plan->n_outputs; o++) {
     int live = plan->has_control ? tn__context_state(run, plan->output_contexts[o]) : TN__LIVE;
-    if (live < 0) return TN_INVALID_ARGUMENT; /* a predicate, and the error says which */
+    if (live < 0) return TN_INVALID_ARGUMENT; /* TN__FAULT: the error names the predicate */
     if (live == TN__LIVE && run->step->outputs[o] == NULL)
       st = tn__run_tensor(run, plan->outputs[o], &run->step->outputs[o]);
   }
-  for (uint32_t o = 0; st == TN_OK && plan->has_control && o < plan->n_outputs;
-       o++) { /* others may be copies of these */
+  /* Dead outputs are released after that, since live ones may share their tensors. */
+  for (uint32_t o = 0; st == TN_OK && plan->has_control && o < plan->n_outputs; o++) {
     if (tn__context_state(run, plan->output_contexts[o]) == TN__LIVE) continue;
     tn_tensor_unref(run->step->outputs[o]);
     run->step->outputs[o] = NULL;
@@ -84,7 +88,7 @@ static tn_status collect(tn__run *run)
   return st;
 }
 
-static tn_status run_all(tn__inner *inner)
+static tn_status inner_run(tn__inner *inner)
 {
   tn__run *run = &inner->run;
   tn_status st = TN_OK;
@@ -96,7 +100,7 @@ static tn_status run_all(tn__inner *inner)
 tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *dead)
 {
   tn__run *run = &inner->run;
-  inner->step.deadline_ns = inner->around->deadline_ns; /* a partial run has another one in each call */
+  inner->step.deadline_ns = inner->around->deadline_ns; /* a partial run sets a new one for each call */
   if (!inner->busy) {
     int why = tn__step_stop(&inner->step);
     if (why != TN__GO_ON) return tn__step_stopped(why, run->op, run->err);
@@ -104,16 +108,17 @@ tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *d
     run->dead_feeds = dead;
     if (run->plan->has_control) tn__run_controlled_reset(run);
   }
-  tn_status st = run_all(inner);
+  tn_status st = inner_run(inner);
   inner->busy = st == TN_PENDING;
   if (inner->busy) return st;
-  if (st == TN_OK) st = collect(run);
+  if (st == TN_OK) st = inner_collect(run);
   if (st != TN_OK) tn__memory_explain(run, st);
   if (st != TN_OK) tn__outputs_drop(run);
   tn__run_drop(run);
   return st;
 }
 
+/* Also after a failed tn__inner_begin. The outputs are the caller's by now. */
 void tn__inner_end(tn__inner *inner)
 {
   tn_plan *plan = inner->run.plan;

@@ -5,12 +5,15 @@
 
 #include <core/exec/run.h>
 
-/* segment.c: the begin of a segment, its tape and its end. */
+/* segment.c. Begins a segment: finds the instance for the shapes of its entries, makes room in the
+ * arena, and binds entries and outputs. *out is borrowed until the segment ends. */
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out);
-tn_status tn__segment_tape(tn__run *run, uint32_t number,
-                           tn__instance *instance); /* of one that has begun, any number of times */
+/* Runs the tape of a segment that has begun; any number of times. */
+tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance);
+/* Ends a segment whose tape has succeeded: keeps the predicates and values that outlive it,
+ * releases those that it was the last to read. */
 void tn__segment_end(tn__run *run, uint32_t number);
-/* The three, one after the other. Inline: most steps run one segment. */
+/* All three, one after the other. Inline, because most steps run a single segment. */
 static inline tn_status tn__segment_run(tn__run *run, uint32_t number)
 {
   tn__instance *instance;
@@ -19,14 +22,18 @@ static inline tn_status tn__segment_run(tn__run *run, uint32_t number)
   if (st == TN_OK) tn__segment_end(run, number);
   return st;
 }
+/* Releases the held values that no other segment has yet to read. Also for a segment that is
+ * skipped. */
 void tn__segment_release(tn__run *run, const tn__segment *s);
-void tn__run_drop(tn__run *run); /* all tensors that are left */
+/* Releases all values that the run still holds; after an error there may be many. */
+void tn__run_drop(tn__run *run);
 
-/* tape.c: the calls one after the other, whether the layout has tasks or not. */
+/* tape.c: runs the calls one after the other, whether the layout has tasks or not. */
 tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance);
-/* One call of a task; its caller releases the values that it reads last. */
+/* One call of a task. Does not release the values that it reads last; the task does. */
 tn_status tn__tape_call(tn__call *call, const tn__tape *tape, struct tn__trace *trace);
-/* The one call of a segment that may wait: again and again until it does not return TN_PENDING. */
+/* The one call of a segment that may wait. While it returns TN_PENDING, call it again with
+ * ctx.resume set. */
 tn_status tn__segment_call(tn__call *call);
 /* Releases a heap value, or one of an earlier segment. */
 void tn__slot_release(const tn__run *run, const tn__instance *instance, uint32_t slot);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step: its number, the status it ends with when it is stopped, and the release of its helper threads. */
+/* A step: its id, the status with which it ends when it is stopped, and the release of its helper
+ * threads. */
 #include <core/exec/step.h>
 
 static _Atomic uint64_t step_counter;
 
-/* S-RUN-31. A step takes an id at the first request, so steps without a request write to no shared memory. Of two
- * consecutive steps the later one requests its id later, so its id is larger. */
+/* S-RUN-31. Ids are assigned at the first request, so that concurrent steps do not contend for the
+ * counter unless they need one. Of two consecutive steps the later one requests its id later, so
+ * its id is larger. Tasks of a step may request it concurrently; the first one wins, and the ids of
+ * the others are never used. */
 uint64_t tn__step_id(const tn_step *step)
 {
   if (step->env == NULL) return 0;
@@ -24,9 +27,9 @@ tn_status tn__step_stopped(int why, const tn_operation *op, tn_error *err)
   if (why == TN__STOP_CLOSED)
     tn_error_set(err, st, "session has been closed");
   else if (why == TN__STOP_DEADLINE && op == NULL)
-    tn_error_set(err, st, "the step did not end in its time limit");
+    tn_error_set(err, st, "the step exceeded its time limit");
   else if (why == TN__STOP_DEADLINE)
-    tn_error_set(err, st, "the step did not end in its time limit: node '%s' (%s) was late", name, type);
+    tn_error_set(err, st, "the step exceeded its time limit at node '%s' (%s)", name, type);
   else if (op == NULL)
     tn_error_set(err, st, "the step was cancelled");
   else

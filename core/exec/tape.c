@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tape of a segment: the loops that call its kernels one after the other, each call with its heap values. */
+/* The tape of a segment: the loops that call its kernels one after the other, each call with its
+ * heap values.
+ *
+ * There are four loops, since the usual one has to be short: run_tape; run_tape_traced;
+ * run_tape_offloaded, with parts that a runtime runs; and tn__job_compute in tasks.c, for one task.
+ * All of them check the step's stop conditions before each call. The tape is checked once more at
+ * its end: a kernel's loop may have been cut short by a stop, and then its outputs are incomplete
+ * although it returned TN_OK. */
 #include <core/exec/offload.h>
 #include <core/exec/segment.h>
 #include <core/exec/trace.h>
 
 /* ---- heap values ---- */
 
+/* Allocates this call's outputs on the heap, before it computes. Outputs that the kernel allocates
+ * itself (dynamic or given ones) and views of other slots are skipped. A fetched output will be the
+ * program's, so it gets an allocation of its exact size; the others may reuse spares. */
 static tn_status make_heap(tn__call *call)
 {
   tn__instance *in = call->instance;
@@ -26,6 +36,7 @@ static tn_status make_heap(tn__call *call)
   return TN_OK;
 }
 
+/* A kernel that returned TN_OK must have set each output that it allocates itself. */
 static tn_status check_dynamic(tn__call *call)
 {
   tn__instance *in = call->instance;
@@ -47,6 +58,7 @@ void tn__slot_release(const tn__run *run, const tn__instance *in, uint32_t slot)
   tn__spare_give_from(w, s->store == TN_STORE_ENTRY ? &w->held[run->plan->values[s->value].held] : &in->heap[slot]);
 }
 
+/* Releases the values that this call is the last to read. */
 static void release_heap(const tn__call *call)
 {
   const tn__tape *t = call->tape;
@@ -56,20 +68,21 @@ static void release_heap(const tn__call *call)
 
 /* ---- the tape ---- */
 
-static tn_status failed(tn__call *call, tn_status st)
+/* The status and error of the step after a call that did not return TN_OK. */
+static tn_status call_failed(tn__call *call, tn_status st)
 {
   const tn__plan_instr *instr = &call->run->plan->instrs[call->tape->instr];
   const tn_kernel_def *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def;
   tn_error *err = call->ctx.err;
-  if (tn__step_failed(call->run->step)) return st; /* the first error was reported (S-CAN-01) */
+  if (tn__step_failed(call->run->step)) return st; /* the first error has been reported (S-CAN-01) */
   int why = tn__step_stop(call->run->step);
-  if (st == TN_CANCELLED &&
-      why != TN__GO_ON) { /* the kernel noticed the stop: the first cause is reported (S-CAN-05, -07) */
+  if (st == TN_CANCELLED && why != TN__GO_ON) { /* it noticed the stop; report the first cause (S-CAN-05, -07) */
     tn_error_clear(err);
     return tn__step_stopped(why, instr->op, err);
   }
   if (st == TN_PENDING)
-    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->name);
+    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' returned TN_PENDING, but its op lacks TN_TRAIT_MAY_WAIT",
+                      kernel->name);
   return tn__kernel_status(instr->op, kernel, "compute", st, err);
 }
 
@@ -84,6 +97,7 @@ tn_status tn__guest_compute(tn__call *call, const tn__layout *layout)
   return st;
 }
 
+/* A call with any flag set: heap outputs, releases, or a plugin's kernel. */
 static tn_status slow_call(tn__call *call)
 {
   const tn__tape *t = call->tape;
@@ -94,6 +108,7 @@ static tn_status slow_call(tn__call *call)
   return st;
 }
 
+/* Points the context at another call of the same tape. */
 static inline void set_call(tn__call *call, const tn__instance *instance, const tn__tape *t)
 {
   call->tape = t;
@@ -106,8 +121,8 @@ static inline void set_call(tn__call *call, const tn__instance *instance, const 
   call->ctx.n_outputs = t->n_outputs;
 }
 
-/* The node that ran just before this call: it is the one that was late. */
-static const tn_operation *late(const tn__run *run, const tn__layout *layout, const tn__tape *t)
+/* The node that ran just before this call: the stop was noticed after it. */
+static const tn_operation *late_op(const tn__run *run, const tn__layout *layout, const tn__tape *t)
 {
   return t == layout->tape ? run->op : run->plan->instrs[t[-1].instr].op;
 }
@@ -124,25 +139,26 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   for (const tn__tape *t = layout->tape, *end = t + layout->n_tape; t != end; t++) {
     int why = tn__step_stop(step);
     if (__builtin_expect(why != TN__GO_ON, 0)) {
-      st = tn__step_stopped(why, late(run, layout, t), run->err);
+      st = tn__step_stopped(why, late_op(run, layout, t), run->err);
       break;
     }
     set_call(&call, instance, t);
     st = __builtin_expect(t->flags == 0, 1) ? t->compute(&call.ctx) : slow_call(&call);
     if (__builtin_expect(st != TN_OK, 0)) {
-      st = failed(&call, st);
+      st = call_failed(&call, st);
       break;
     }
     if (__builtin_expect(call.ctx.err->code != TN_OK, 0))
-      tn_error_clear(call.ctx.err); /* the kernel succeeded all the same */
+      tn_error_clear(call.ctx.err); /* the kernel set an error but returned TN_OK: discard the text */
   }
-  int why = st == TN_OK ? tn__step_stop(step) : TN__GO_ON; /* the last loop may have been cut short */
+  int why = st == TN_OK ? tn__step_stop(step) : TN__GO_ON; /* the last kernel's loop may have been cut short */
   if (__builtin_expect(why != TN__GO_ON, 0))
-    st = tn__step_stopped(why, late(run, layout, layout->tape + layout->n_tape), run->err);
+    st = tn__step_stopped(why, late_op(run, layout, layout->tape + layout->n_tape), run->err);
   return st;
 }
 
-/* One call, recorded before the values that it reads last are released. */
+/* One call. It is recorded before the values that it reads last are released, since their shapes
+ * are recorded. */
 static tn_status traced_call(tn__call *call, tn__trace *trace)
 {
   const tn__tape *t = call->tape;
@@ -155,7 +171,7 @@ static tn_status traced_call(tn__call *call, tn__trace *trace)
   return st;
 }
 
-/* run_tape with a trace. It is a function of its own so that run_tape keeps its registers. */
+/* run_tape with a trace. A function of its own, so that run_tape keeps its variables in registers. */
 __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, uint32_t number, tn__instance *instance,
                                                                  tn__trace *trace)
 {
@@ -167,20 +183,21 @@ __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, u
   uint32_t next = run->plan->segments[number].begin;
   for (const tn__tape *t = l->tape; st == TN_OK && t != l->tape + l->n_tape; t++) {
     int why = tn__step_stop(run->step);
-    if (why != TN__GO_ON) return tn__step_stopped(why, late(run, l, t), run->err);
+    if (why != TN__GO_ON) return tn__step_stopped(why, late_op(run, l, t), run->err);
     tn__trace_empty(trace, run, instance, next, t->instr);
     next = t->instr + 1;
     set_call(&call, instance, t);
     st = traced_call(&call, trace);
-    if (st != TN_OK) return failed(&call, st);
+    if (st != TN_OK) return call_failed(&call, st);
     tn_error_clear(run->err);
   }
   tn__trace_empty(trace, run, instance, next, run->plan->segments[number].end);
   int why = tn__step_stop(run->step);
-  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late(run, l, l->tape + l->n_tape), run->err);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late_op(run, l, l->tape + l->n_tape), run->err);
 }
 
-/* Calls that a runtime runs as one part: memory for all of them is allocated before and released after. */
+/* Calls that a runtime runs as one part. The heap values of all of them are allocated before it and
+ * released after it, since the runtime runs the part as a whole. */
 static tn_status run_part(tn__call *call, const tn__part *part)
 {
   tn__run *run = call->run;
@@ -191,7 +208,7 @@ static tn_status run_part(tn__call *call, const tn__part *part)
     call->tape = &tape[t];
     if (tape[t].flags & TN_TAPE_HEAP) st = make_heap(call);
   }
-  if (st != TN_OK) return failed(call, st);
+  if (st != TN_OK) return call_failed(call, st);
   st = run->offload->run(run, call->instance, part);
   for (uint32_t t = part->first; trace != NULL && st == TN_OK && t + 1 < part->last; t++)
     tn__trace_empty(trace, run, call->instance, tape[t].instr + 1, tape[t + 1].instr);
@@ -215,7 +232,7 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
   tn_status st = TN_OK;
   for (uint32_t t = 0; st == TN_OK && t < l->n_tape;) {
     int why = tn__step_stop(run->step);
-    if (why != TN__GO_ON) return tn__step_stopped(why, late(run, l, l->tape + t), run->err);
+    if (why != TN__GO_ON) return tn__step_stopped(why, late_op(run, l, l->tape + t), run->err);
     while (part != last && (part->handle == NULL || part->first < t)) part++;
     bool is_part = part != last && part->first == t;
     if (trace != NULL) tn__trace_empty(trace, run, instance, next, l->tape[t].instr);
@@ -229,7 +246,7 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
   if (st != TN_OK) return st;
   if (trace != NULL) tn__trace_empty(trace, run, instance, next, run->plan->segments[number].end);
   int why = tn__step_stop(run->step);
-  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late(run, l, l->tape + l->n_tape), run->err);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late_op(run, l, l->tape + l->n_tape), run->err);
 }
 
 tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance)
@@ -240,7 +257,6 @@ tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance)
   return __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
 }
 
-/* One call of a task. The caller releases the values that it reads last. */
 tn_status tn__tape_call(tn__call *call, const tn__tape *t, tn__trace *trace)
 {
   set_call(call, call->instance, t);
@@ -249,10 +265,11 @@ tn_status tn__tape_call(tn__call *call, const tn__tape *t, tn__trace *trace)
   if (st == TN_OK) st = tn__call_compute(call, call->instance->layout);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
   if (trace != NULL) tn__trace_call(trace, call, began, false, st);
-  return st == TN_OK ? st : failed(call, st);
+  return st == TN_OK ? st : call_failed(call, st);
 }
 
-/* The one call of a segment that may wait. */
+/* The arena may have been replaced while the call waited. Heap outputs are allocated only before
+ * the first call, not when it resumes. */
 tn_status tn__segment_call(tn__call *call)
 {
   tn__instance *in = call->instance;
@@ -267,5 +284,5 @@ tn_status tn__segment_call(tn__call *call)
   tn__trace *trace = tn__step_trace(call->run->step);
   if (__builtin_expect(trace != NULL, 0)) tn__trace_call(trace, call, tn__call_began(call), call->ctx.resume != 0, st);
   if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
-  return st == TN_OK ? st : failed(call, st);
+  return st == TN_OK ? st : call_failed(call, st);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace of a step: recording. */
+/* The trace of a step: recording. The lanes and their records are described in trace.h. */
 #include <core/exec/pending.h>
 #include <core/exec/trace.h>
 
@@ -7,11 +7,12 @@
 #include <time.h>
 
 #define CHUNK_BYTES ((size_t)32 << 10)
-#define MOST_RECORDS (UINT32_C(4) << 20) /* of a lane */
+#define MOST_RECORDS (UINT32_C(4) << 20) /* of a lane; further ones are dropped */
 
 static _Atomic uint64_t trace_counter;
 
-/* The lane that this thread used last. The id of a trace is never reused, so a freed lane is never found. */
+/* The lane that this thread used last. The id of a trace is never reused, so the lane of a freed
+ * trace is never used. */
 static _Thread_local struct {
   uint64_t trace;
   tn__trace_lane *lane;
@@ -19,12 +20,15 @@ static _Thread_local struct {
 
 /* ---- lanes ---- */
 
+/* Whether a lane is this thread's: worker is its number in its pool, 0 = it is no worker. */
 static bool is_own(const tn__trace_lane *lane, uint32_t worker, pthread_t self)
 {
   return worker != 0 ? lane->thread == worker
                      : (lane->thread == 0 || lane->thread >= TN__TRACE_STRANGERS) && pthread_equal(lane->self, self);
 }
 
+/* The trace's lock is held. The first lane is that of the thread that begins the trace. NULL
+ * without memory. */
 static tn__trace_lane *add_lane(tn__trace *trace, uint32_t worker, pthread_t self)
 {
   uint32_t strangers = 0;
@@ -33,13 +37,15 @@ static tn__trace_lane *add_lane(tn__trace *trace, uint32_t worker, pthread_t sel
   if (lane == NULL) return NULL;
   lane->self = self;
   lane->scope = &lane->top;
-  lane->thread = worker != 0 ? worker : trace->lanes == NULL ? 0 : TN__TRACE_STRANGERS + strangers;
+  if (worker != 0) lane->thread = worker;
+  else lane->thread = trace->lanes == NULL ? 0 : TN__TRACE_STRANGERS + strangers;
   lane->next = trace->lanes;
   trace->lanes = lane;
   return lane;
 }
 
-/* NULL without memory. */
+/* This thread's lane; NULL without memory. caller: this thread runs the step, which counts more
+ * than that it may be a worker. */
 static tn__trace_lane *find_lane(tn__trace *trace, bool caller)
 {
   if (mine.trace == trace->id) return mine.lane;
@@ -75,8 +81,7 @@ tn__trace *tn__trace_begin(void)
   if (trace == NULL) return NULL;
   trace->id = atomic_fetch_add_explicit(&trace_counter, 1, memory_order_relaxed) + 1;
   tn__mutex_init(&trace->mu, "trace", TN_RANK_TRACE);
-  if (find_lane(trace, true) ==
-      NULL) { /* for the thread that runs the step, which may be a worker in the crew of another step */
+  if (find_lane(trace, true) == NULL) { /* the thread that runs the step may be a worker in the crew of another step */
     tn__trace_free(trace);
     return NULL;
   }
@@ -87,10 +92,12 @@ tn__trace *tn__trace_begin(void)
 
 void tn__trace_end(tn__trace *trace) { trace->ended_ns = tn__now_ns(); }
 
+/* Frees all scopes inside of `top`. Not recursive, since calls may be nested deeply: the leaves are
+ * freed first. */
 static void free_scopes(tn__trace_scope *top)
 {
   tn__trace_scope *s = top;
-  for (;;) { /* the leaves first: calls may be deep */
+  for (;;) {
     if (s->first != NULL) {
       tn__trace_scope *first = s->first;
       s->first = first->next;
@@ -125,6 +132,7 @@ void tn__trace_free(tn__trace *trace)
 
 /* ---- records ---- */
 
+/* Appends a record to the lane; NULL: no memory, or the lane is full, and the trace is cut. */
 static tn__trace_record *new_record(tn__trace *trace, tn__trace_lane *lane, size_t bytes)
 {
   tn__trace_chunk *chunk = lane->last;
@@ -168,7 +176,7 @@ const tn__trace_record *tn__trace_next(const tn__trace_lane *lane, const tn__tra
 
 static size_t view_bytes(const tn_view *v) { return (size_t)v->count * tn_dtype_size(v->dtype); }
 
-/* Makes a record with the values of these slots as outputs. */
+/* A record with the values of these slots as outputs; NULL: the trace is cut. */
 static tn__trace_record *record_slots(tn__trace *trace, const tn__instance *in, const uint32_t *slots, uint32_t n)
 {
   size_t bytes = sizeof(tn__trace_record);
@@ -254,7 +262,8 @@ static bool is_scope(const tn__trace_scope *s, const tn_operation *op, uint32_t 
   return s != NULL && s->op == op && s->k == k;
 }
 
-/* Calls repeat in the order of their first calls. */
+/* The scope of function k of `op` inside of another one, made if it is not there. Loops repeat
+ * calls in the same order, so the search begins after the scope that was used last. */
 static tn__trace_scope *scope_in(tn__trace_scope *around, const tn_operation *op, uint32_t k)
 {
   tn__trace_scope *last = around->last_used, *s = last;
@@ -309,12 +318,13 @@ void tn__trace_leave(tn__trace *trace, tn__trace_scope *before)
 
 /* ---- loops of kernels ---- */
 
+/* A kernel's loop whose parts are recorded. */
 typedef struct shared_loop {
   void (*fn)(void *user, int64_t begin, int64_t end);
   void *user;
   tn__trace *trace;
   const tn__call *call;
-  const tn__trace_lane *caller;
+  const tn__trace_lane *caller; /* NULL: the trace is cut */
 } shared_loop;
 
 static void run_part(void *user, int64_t begin, int64_t end)
@@ -324,7 +334,7 @@ static void run_part(void *user, int64_t begin, int64_t end)
   l->fn(l->user, begin, end);
   tn__trace_lane *lane = find_lane(l->trace, false);
   tn__trace_record *r = lane == NULL || lane == l->caller ? NULL : new_record(l->trace, lane, sizeof *r);
-  if (r == NULL) return; /* the caller's part is in the node's own record */
+  if (r == NULL) return; /* the calling thread's parts are covered by the node's own record */
   r->op = l->call->run->plan->instrs[l->call->tape->instr].op;
   r->kernel = tn__layout_kernel(l->call->instance->layout, l->call->tape->instr)->def;
   r->scope = l->caller == NULL ? lane->scope : l->caller->scope;

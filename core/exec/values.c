@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as tensors that outlive their segment: for Merges, loops, functions, and for kernels that keep an input. */
+/* Values as tensors that outlive their segment: for Merges, loops, functions, and for kernels that
+ * keep an input. A value is shared by reference if its memory no longer changes, else copied. */
 #include <core/exec/values.h>
 
 #include <string.h>
@@ -16,7 +17,8 @@ static tn_status copy_view(const tn_view *v, tn_tensor **out, tn_error *err)
   return st;
 }
 
-/* `t` if the view shows it, else a copy. */
+/* A reference to `t` if the view shows it, or to a tensor of another shape with its memory; else a
+ * copy. `t` may be NULL. */
 static tn_status share(tn_tensor *t, const tn_view *v, tn_tensor **out, tn_error *err)
 {
   if (t == NULL || t->buffer == &tn__borrowed || t->dtype != v->dtype ||
@@ -42,7 +44,7 @@ static tn_tensor *owner(const tn__run *run, const tn__instance *in, uint32_t slo
   case TN_STORE_CONSTANT: return root->elements;
   case TN_STORE_ENTRY:
     if (v->kind == TN_VALUE_FEED)
-      return run->inner ? run->step->inputs[v->index] : NULL; /* a feed of the program may change */
+      return run->inner ? run->step->inputs[v->index] : NULL; /* the program may change its feeds */
     return v->held != TN__NONE ? held[v->held] : NULL;
   case TN_STORE_OUTPUT: return run->inner ? run->step->outputs[root->offset] : NULL;
   default: return NULL;
@@ -86,7 +88,7 @@ tn_status tn_kernel_keep_input(tn_kernel_ctx *ctx, uint32_t i, tn_tensor **out)
   const tn__call *call = (const tn__call *)ctx;
   *out = NULL;
   if (i >= ctx->n_inputs)
-    return tn_error_set(ctx->err, TN_INTERNAL, "the kernel keeps input %u of %u", i, ctx->n_inputs);
+    return tn_error_set(ctx->err, TN_INTERNAL, "the kernel keeps input %u, but has %u inputs", i, ctx->n_inputs);
   if (call->run == NULL) return copy_view(ctx->inputs[i], out, ctx->err);
   uint32_t slot = call->instance->layout->operands[call->tape->operands + i];
   return share(owner(call->run, call->instance, slot), ctx->inputs[i], out, ctx->err);

@@ -5,20 +5,26 @@
 
 #include <core/exec/run.h>
 
-/* values.c: a reference to the tensor that has the value's memory, or to a copy. */
+/* values.c: a reference to a tensor with the value: the one that has its memory if that no longer
+ * changes, else a copy. */
 tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out);
-/* The tensor whose memory a slot of the call's instance shows, if that memory no longer changes; else NULL. */
+/* The tensor whose memory a slot of the call's instance shows, if that memory no longer changes;
+ * else NULL. Borrowed. */
 tn_tensor *tn__call_lasting(const tn__call *call, uint32_t slot);
-/* The buffer of tensors whose memory is borrowed for the duration of a call (call.c). */
+/* The buffer of tensors whose memory is borrowed for the duration of a call (call.c). No reference
+ * to such a tensor may be kept. */
 extern tn_buffer tn__borrowed;
 
 /* outputs.c: binds memory for the outputs of a segment before it runs; copies or hands over the others at the end. */
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);
 tn_status tn__outputs_finish(tn__run *run);
-tn_status tn__output_dead(const tn__run *run, uint32_t output); /* sets the error, returns its code */
-void tn__outputs_drop(tn__run *run); /* after an error */
+/* The error of an output without a value; returns its code. */
+tn_status tn__output_dead(const tn__run *run, uint32_t output);
+/* Releases all outputs, after an error. */
+void tn__outputs_drop(tn__run *run);
 
-/* memory_report.c: adds the largest tensors of the step to an error of the memory limit. */
+/* memory_report.c: adds the largest tensors of the step to the error if it is of the session's
+ * memory limit; once a step. */
 void tn__memory_explain(const tn__run *run, tn_status st);
 
 #endif

@@ -1,30 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting: tokens of kernels that wait, and the sleep of a step in which no call can continue.
+/* Waiting: the tokens of kernels that wait, and the sleep of a step in which no call can continue.
  *
- * A token belongs to the call that waits. A thread wakes it under the sleeper's lock; the sleeper is counted, since the
- * step may end as soon as that lock is free. Only the step's own thread removes tokens. */
+ * A token belongs to the call that waits, until a thread wakes it. Any thread may wake it, once; it
+ * does so under the sleeper's lock. The sleeper is counted, since the step may end as soon as that
+ * lock is released, while the waking thread still uses it. Only the step's own thread removes
+ * tokens from the list.
+ *
+ * Each token is freed once: by tn__wait_take if it was woken; else, if the call ended without it,
+ * by whichever comes last of tn__wait_leave and tn_wake, which agree on that by `woken` and `left`. */
 #include <core/exec/pending.h>
 #include <core/exec/wait.h>
 
 typedef struct tn__sleeper {
-  _Atomic uint32_t refs; /* the step, and each token that is not woken */
+  _Atomic uint32_t refs; /* one of the step, and one of each token that is not woken */
   tn__mutex mu;
-  tn__cond woken;
-  uint64_t wakes;           /* guarded by mu */
-  tn_wait_token *tokens;    /* of the step, not taken yet; guarded by mu */
-  struct tn__sleeper *prev, *next; /* in the list of sleeping steps, guarded by its lock */
+  tn__cond woken;           /* signalled at each wake-up, and when the stop conditions are to be checked */
+  uint64_t wakes;           /* number of wake-ups so far; guarded by mu */
+  tn_wait_token *tokens;    /* of the step, neither taken nor left yet, last one first; guarded by mu */
+  struct tn__sleeper *prev, *next; /* in the session's list of sleeping steps, guarded by the list's lock */
 } tn__sleeper;
 
 struct tn_wait_token {
   tn__sleeper *sleeper; /* a reference until it is woken */
-  tn_wait_token *next;
-  const tn_operation *op;
+  tn_wait_token *next;  /* in the sleeper's list */
+  const tn_operation *op; /* for messages */
   void (*cancel)(void *user, tn_wait_token *token);
   void *user;
-  bool woken, told; /* guarded by the sleeper's lock */
-  bool left;        /* the call ended without it: the thread that wakes it frees it */
+  bool woken; /* guarded by the sleeper's lock, as are the next two */
+  bool told;  /* cancel was called, or is about to be */
+  bool left;  /* the call ended without it: the thread that wakes it frees it */
 };
 
+/* The step's first kernel that waits makes it. NULL without memory. */
 static tn__sleeper *make_sleeper(void)
 {
   tn__sleeper *s = tn__zalloc(sizeof *s);
@@ -51,14 +58,14 @@ tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_
   tn__call *call = (tn__call *)ctx; /* its first member */
   tn__step_env *env = ctx->step == NULL ? NULL : ctx->step->env;
   *token = NULL;
-  if (cancel == NULL) return tn_error_set(ctx->err, TN_INTERNAL, "a kernel that waits has to say how it is cancelled");
+  if (cancel == NULL) return tn_error_set(ctx->err, TN_INTERNAL, "tn_kernel_wait: cancel is NULL");
   if (env == NULL || call->run == NULL)
-    return tn_error_set(ctx->err, TN_FAILED_PRECONDITION, "nothing can wait outside of a session's step");
+    return tn_error_set(ctx->err, TN_FAILED_PRECONDITION, "a kernel can wait only in a step of a session");
   uint32_t segment = call->run->plan->instrs[call->tape->instr].segment;
   tn__pending *p = call->run->workspace->pending == NULL ? NULL : call->run->workspace->pending[segment];
-  if (p == NULL || &p->call != call || p->token != NULL)
-    return tn_error_set(ctx->err, TN_INTERNAL,
-                        "the kernel may not wait here: its op does not say that it may, or it waits already");
+  if (p == NULL || &p->call != call)
+    return tn_error_set(ctx->err, TN_INTERNAL, "the kernel may not wait: its op lacks TN_TRAIT_MAY_WAIT");
+  if (p->token != NULL) return tn_error_set(ctx->err, TN_INTERNAL, "the kernel already has a wait token");
   if (env->sleeper == NULL) env->sleeper = make_sleeper();
   tn_wait_token *t = env->sleeper == NULL ? NULL : tn__zalloc(sizeof *t);
   if (t == NULL) return tn__no_memory(ctx->err, "kernel that waits", sizeof *t);
@@ -73,6 +80,8 @@ tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_
   return TN_OK;
 }
 
+/* Any thread, also within `cancel`. The token may be freed by the step as soon as the lock is
+ * released, so `left` is read under it. */
 void tn_wake(tn_wait_token *t)
 {
   if (t == NULL) return;
@@ -109,7 +118,8 @@ bool tn__wait_take(tn__pending *p)
   return true;
 }
 
-/* The kernel requested a token and ended without waiting. */
+/* The kernel requested a token and ended without waiting. If it was woken already, it is freed
+ * here, else by the thread that wakes it. */
 void tn__wait_leave(tn__pending *p)
 {
   tn_wait_token *t = p->token;
@@ -124,6 +134,8 @@ void tn__wait_leave(tn__pending *p)
   p->token = NULL;
 }
 
+/* `cancel` may wake its token, or another, so it is called without the lock, and the list is
+ * searched again after it. The token stays valid: only this thread takes tokens. */
 void tn__cancel_waits(const tn_step *step)
 {
   tn__sleeper *s = step->env == NULL ? NULL : step->env->sleeper;
@@ -150,6 +162,7 @@ uint64_t tn__wakes(const tn_step *step)
   return n;
 }
 
+/* Makes the sleeping thread check the stop conditions. Also a callback of a cancellation. */
 static void poke(void *sleeper)
 {
   tn__sleeper *s = sleeper;
@@ -179,19 +192,22 @@ static void unlist_sleeper(tn__sleepers *list, tn__sleeper *s)
   tn__mutex_unlock(&list->mu);
 }
 
-/* The operation that the step waits for; the lock is held. */
+/* The operation that has waited longest, for the message of a time limit; the lock is held. */
 static const tn_operation *late(const tn__sleeper *s)
 {
   const tn_wait_token *t = s->tokens, *last = NULL;
   for (; t != NULL; t = t->next)
-    if (!t->woken) last = t; /* the first that began to wait */
+    if (!t->woken) last = t; /* the list has the latest first */
   return last == NULL ? NULL : last->op;
 }
 
+/* Wake-ups come from tokens, from the cancellation (a callback registered for the time of the
+ * sleep) and from closing the session (the list of sleeping steps). All of these signal under the
+ * lock, after the condition has changed. */
 tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err)
 {
   tn__sleeper *s = step->env->sleeper;
-  bool failed = tn__step_failed(step); /* then it only waits for the cancelled calls */
+  bool failed = tn__step_failed(step); /* then it waits only for the calls that were cancelled */
   uint64_t key = 0;
   list_sleeper(step->env->sleepers, s);
   if (step->cancellation != NULL && !failed) key = tn_cancellation_register(step->cancellation, poke, s);

@@ -9,7 +9,7 @@
 struct tn__pending;
 
 /* True if the call's token was woken; the token is then freed, and the call may resume. The step's
- * own thread only, as are the functions below, except tn__sleepers_wake. */
+ * own thread only, as are the functions below. */
 bool tn__wait_take(struct tn__pending *pending);
 /* The call has ended: gives up its token, if it has one that was not taken. */
 void tn__wait_leave(struct tn__pending *pending);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the layouts of a plan without running a step: segment by segment, as far as shapes follow from those of the
- * feeds. The plan keeps the layouts, and with them the packed constants of kernels; a workspace keeps an arena that is
- * large enough. */
+/* Makes the layouts of a plan without running a step: segment by segment, as far as shapes follow
+ * from those of the feeds. The plan caches the layouts, and with them the packed constants of
+ * kernels. A workspace keeps an arena that is large enough. */
 #include <core/exec/run.h>
 
 #include <core/layout/layout.h>
@@ -14,7 +14,8 @@ typedef struct warming {
   size_t arena_bytes;   /* maximum of the segments */
 } warming;
 
-/* A value of an earlier segment: its shape is known from there, its elements only if they follow from shapes. */
+/* A value of an earlier segment: its shape is known from there, its elements only if they follow
+ * from shapes. False: the shape is not known before a step. */
 static bool describe_computed(const warming *w, const tn__plan_value *v, tn__entry *out)
 {
   const tn__layout *l = w->layouts[v->segment];
@@ -36,7 +37,7 @@ static bool describe(const warming *w, uint32_t value, tn__entry *out)
   return true;
 }
 
-/* Whether all inputs that decide the shapes of a segment are known. */
+/* Describes the entries of a segment. False: some input that decides its shapes is not known. */
 static bool describe_entries(const warming *w, const tn__segment *s)
 {
   for (uint32_t i = 0; i < s->n_entries; i++)
@@ -59,6 +60,7 @@ static tn_status warm_segment(warming *w, uint32_t number, tn_error *err)
   return st;
 }
 
+/* Allocates the arena of a workspace, which the next step on this thread then takes. */
 static tn_status reserve(const warming *w, tn_error *err)
 {
   tn__workspace *workspace = tn__workspace_take(w->plan, err);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workspaces: a step finds its memory as the step before left it, and allocates nothing. */
+/* Workspaces: a step finds its memory as the previous step left it, so as a rule it allocates
+ * nothing.
+ *
+ * plan->idle is an array of places that are changed by atomic exchange, without a lock. A thread
+ * prefers a place of its own, which depends on the thread's number, so concurrent steps rarely
+ * touch the same cache line, and a thread finds the memory that is in its CPU's cache. */
 #include <core/base/thread.h>
 #include <core/exec/pending.h>
 
-#define TIDY_STEPS 16   /* between two checks for unused memory */
+#define TIDY_STEPS 16   /* steps between two checks for unused memory */
 #define SMALL_LOOKS 16  /* consecutive checks that find the arena four times too large, after which it is freed */
 
 static void drop_arena(tn__workspace *w)
@@ -16,7 +21,7 @@ static void drop_arena(tn__workspace *w)
   w->arena_bytes = 0;
 }
 
-static void free_one(tn_plan *plan, tn__workspace *w)
+static void workspace_free(tn_plan *plan, tn__workspace *w)
 {
   for (uint32_t i = 0; i < plan->n_segments; i++) {
     while (w->instances[i] != NULL) {
@@ -35,7 +40,9 @@ static void free_one(tn_plan *plan, tn__workspace *w)
   tn__free(w, w->block_bytes);
 }
 
-/* After the rest: pending calls by segment, then states of segments and contexts. */
+/* The end of the arrays for control flow, which begin at `begin`: pending calls by segment, readers
+ * of held values, then the states of segments and contexts and the predicates, one byte each.
+ * False: too large. */
 static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
 {
   size_t size;
@@ -49,6 +56,7 @@ static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
          tn__size_add(size, (size_t)plan->n_contexts + 1 + plan->n_predicates, end);
 }
 
+/* Sets the pointers to these arrays. */
 static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
 {
   if (!plan->has_control) return;
@@ -59,8 +67,8 @@ static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
   w->predicates = w->context_states + plan->n_contexts + 1;
 }
 
-/* One block: the instances, then entries, then held values. */
-static tn__workspace *make(tn_plan *plan, tn_error *err)
+/* One block: the instances, then entries, then held values, then the arrays for control flow. */
+static tn__workspace *workspace_make(tn_plan *plan, tn_error *err)
 {
   size_t entries, held, control, size;
   bool ok = tn__size_mul(plan->n_segments, sizeof(tn__instance *), &size) &&
@@ -78,13 +86,14 @@ static tn__workspace *make(tn_plan *plan, tn_error *err)
   w->held = (tn_tensor **)((char *)w + held);
   place_control(plan, w, control);
   w->generation = atomic_load(&plan->upgrade.generation);
-  atomic_store_explicit(&tn__workspace_free, free_one, memory_order_release);
+  atomic_store_explicit(&tn__workspace_free, workspace_free, memory_order_release);
   return w;
 }
 
-/* Each thread looks in a place of its own first, where it put its last workspace. */
+/* The place in which this thread looks first, and in which it put its last workspace. */
 static inline uint32_t own_place(void) { return tn__thread_place(TN__MAX_IDLE); }
 
+/* Takes the workspace of any other place, or makes one. */
 static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
 {
   for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
@@ -93,7 +102,7 @@ static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
     tn__workspace *w = atomic_exchange_explicit(place, NULL, memory_order_acq_rel);
     if (w != NULL) return w;
   }
-  return make(plan, err);
+  return workspace_make(plan, err);
 }
 
 tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
@@ -111,7 +120,7 @@ tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
 tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, bool in_use, tn_error *err)
 {
   tn__account *account = tn__account_now;
-  if (!in_use) drop_arena(w); /* first, so that the two are never allocated at once */
+  if (!in_use) drop_arena(w); /* first, so that the two arenas never exist at once */
   if (!tn__account_charge(account, bytes)) return tn__account_refuse(account, "memory of a step", bytes, err);
   char *arena = tn__alloc_aligned(bytes, TN_ALIGN);
   if (arena == NULL) {
@@ -125,8 +134,9 @@ tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, bool in_use, tn_
   return TN_OK;
 }
 
-/* Frees memory that recent steps did not need. */
-static void tidy(tn__workspace *w)
+/* Frees memory that recent steps did not need: spares, and an arena that has been too large for 256
+ * steps. */
+static void workspace_tidy(tn__workspace *w)
 {
   tn__spare_prune(w);
   w->n_small = w->used <= w->arena_bytes / 4 ? w->n_small + 1 : 0;
@@ -136,27 +146,29 @@ static void tidy(tn__workspace *w)
   w->n_small = 0;
 }
 
-/* Puts a workspace that was replaced into another place. */
+/* Puts a workspace whose place was taken into another one; frees it if all are full. */
 static void put_elsewhere(tn_plan *plan, tn__workspace *w, uint32_t own)
 {
   for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
-    tn__workspace *nobody = NULL;
-    if (atomic_compare_exchange_strong(&plan->idle[(own + k) % TN__MAX_IDLE].at, &nobody, w)) return;
+    tn__workspace *none = NULL;
+    if (atomic_compare_exchange_strong(&plan->idle[(own + k) % TN__MAX_IDLE].at, &none, w)) return;
   }
-  free_one(plan, w);
+  workspace_free(plan, w);
 }
 
 void tn__workspace_put(tn_plan *plan, tn__workspace *w)
 {
-  if (++w->step % TIDY_STEPS == 0) tidy(w);
+  if (++w->step % TIDY_STEPS == 0) workspace_tidy(w);
   uint32_t generation = w->generation;
   if (generation != atomic_load_explicit(&plan->upgrade.generation, memory_order_relaxed)) {
-    free_one(plan, w);
+    workspace_free(plan, w);
     return;
   }
   uint32_t own = w->place; /* read before the exchange, after which another thread may take the workspace */
   tn__workspace *old = atomic_exchange_explicit(&plan->idle[own].at, w, memory_order_acq_rel);
   if (__builtin_expect(old != NULL, 0)) put_elsewhere(plan, old, own);
-  bool changed = generation != atomic_load(&plan->upgrade.generation); /* the kernels, in between */
+  /* If the kernels were replaced since the check above, the idle workspaces may have been freed
+   * before this one was put there: free them again. */
+  bool changed = generation != atomic_load(&plan->upgrade.generation);
   if (__builtin_expect(changed, 0)) tn__plan_drop_workspaces(plan);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executables: a plan as a runtime has it run. */
+/* Executables: a plan, and how its steps run: inline, or with the workers of a pool. Schedulers and
+ * offloaded parts add to it (schedule.c, offload.c). */
 #include <core/kit/executable.h>
 #include <core/exec/offload.h>
 
@@ -19,6 +20,8 @@ tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **ou
   return TN_OK;
 }
 
+/* No step of it may run. Its plan may live on, and with it the layouts whose parts the offload gave
+ * handles to. */
 void tn_kit_release(tn_executable *executable)
 {
   if (executable == NULL) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit: steps of an executable, and what a runtime reads of a step. */
+/* Level (a) of the kit: steps of an executable, and the parts of a step that a runtime can read. */
 #include <core/exec/run.h>
 #include <core/kit/executable.h>
 #include <core/kit/hooks.h>
@@ -18,6 +18,7 @@ tn_tensor *tn_step_output(const tn_step *step, size_t i)
   return step->given != NULL && i < step->n_outputs ? step->given[i] : NULL;
 }
 
+/* Takes over the reference, also if the output cannot be set. */
 void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor)
 {
   if (i >= step->n_outputs || (step->given != NULL && step->given[i] != NULL)) {
@@ -40,7 +41,8 @@ tn_status tn_step_check(const tn_step *step, const tn_operation *op, tn_error *e
 int64_t tn_step_deadline_ns(const tn_step *step) { return step->deadline_ns; }
 tn_cancellation *tn_step_cancellation(tn_step *step) { return step->cancellation; }
 
-/* Feeds that are not in host memory are read once for the step. */
+/* Runs a step with host copies of the feeds that are in device memory. Each is copied once for the
+ * whole step. */
 static tn_status step_with_copies(tn_executable *executable, tn_step *step, tn_error *err)
 {
   tn_step copy = *step;
@@ -59,23 +61,26 @@ static tn_status step_with_copies(tn_executable *executable, tn_step *step, tn_e
   return st;
 }
 
-static tn_status run(tn_executable *executable, tn_step *step, tn_error *err)
+/* Kernels need feeds in host memory. */
+static tn_status kit_run_step(tn_executable *executable, tn_step *step, tn_error *err)
 {
   for (size_t i = 0; i < step->n_inputs; i++)
     if (step->inputs[i]->data == NULL && step->inputs[i]->bytes > 0) return step_with_copies(executable, step, err);
   return tn__run_plan(executable->plan, step, err);
 }
 
+/* A step whose caller asked for the calling thread alone (pool below 0) does not use the scheduler. */
 tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
 {
   tn__step_env *env = step->env;
   if (env != NULL) env->offload = executable->offload;
-  if (__builtin_expect(executable->flags != TN__KIT_SCHEDULED || env == NULL, 1)) return run(executable, step, err);
-  if (env->pool < 0) return run(executable, step, err); /* it wants no other thread */
+  if (__builtin_expect(executable->flags != TN__KIT_SCHEDULED || env == NULL, 1))
+    return kit_run_step(executable, step, err);
+  if (env->pool < 0) return kit_run_step(executable, step, err);
   env->scheduler = &executable->scheduler;
   env->schedule = executable->schedule;
   env->scheduled = step;
-  tn_status st = run(executable, step, err);
+  tn_status st = kit_run_step(executable, step, err);
   env->scheduler = NULL;
   return st;
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit, for a runtime that brings memory of its own: segments of a plan, and the plan with concrete
- * shapes. */
+/* Level (c) of the kit, for a runtime that manages memory itself: segments of a plan, the plan with
+ * concrete shapes (a tn_plan_layout), and calls of its kernels.
+ *
+ * Segments are laid out one after the other: the first from the feeds, each further one when the
+ * runtime has computed the values that it reads (tn_kit_layout_next). A tn_plan_layout is used by
+ * one thread at a time while it grows; what was laid out is immutable. */
 #include <core/exec/run.h>
 #include <core/kit/layout.h>
 
 /* ---- segments, before there are shapes ---- */
 
+/* Whether a shape follows from the value's elements: it is an operand of some segment. */
 tn_bool tn_plan_value_gives_shapes(const tn_plan *plan, size_t i)
 {
   if (plan == NULL || i >= plan->n_values) return 0;
@@ -28,7 +33,7 @@ tn_status tn_plan_get_segment(const tn_plan *plan, size_t i, tn_plan_segment *ou
   tn_status st = tn_plan_check_straight(plan, err);
   if (st != TN_OK) return st;
   if (i >= plan->n_segments)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu asked of a plan with %u", i, plan->n_segments);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu requested from a plan with %u", i, plan->n_segments);
   const tn__segment *s = &plan->segments[i];
   const tn_plan_segment full = {
     .struct_size = sizeof full, .begin = s->begin, .end = s->end, .n_entries = s->n_entries, .entries = s->entries
@@ -39,21 +44,23 @@ tn_status tn_plan_get_segment(const tn_plan *plan, size_t i, tn_plan_segment *ou
 
 /* ---- layouts ---- */
 
+/* The shape of a feed, copied: the runtime may release the tensor. */
 typedef struct feed_shape {
-  int64_t *dims;
+  int64_t *dims; /* in the layout's arena */
   int64_t count;
   int32_t rank;
 } feed_shape;
 
+/* There are two kinds: of a whole plan, and of a single segment (alone), which an offload gives to
+ * the runtime with its parts. Of the fields, the second kind has only plan, arena and alone. */
 struct tn_plan_layout {
-  tn_plan *plan; /* a reference */
+  tn_plan *plan; /* a reference; borrowed if alone */
   tn__arena arena;
   feed_shape *feeds;   /* by input of the step */
-  tn__entry *entries;  /* of one segment */
+  tn__entry *entries;  /* scratch for one segment */
   uint32_t n_known;    /* segments that are laid out */
   tn__layout **layouts; /* by segment: references */
-  tn__layout
-      *alone; /* one that is there without the others, which has no more of the above than plan; borrowed, as is plan */
+  tn__layout *alone;   /* the layout of the only segment, borrowed; NULL: this is of a whole plan */
 };
 
 tn_plan_layout *tn__kit_layout_alone(tn_plan *plan, tn__layout *layout)
@@ -78,7 +85,7 @@ uint32_t *tn__kit_layout_ids(tn_plan_layout *layout, size_t n)
   return tn__arena_array(&layout->arena, n + 1, sizeof(uint32_t));
 }
 
-/* Of a segment; NULL: it is not laid out. */
+/* The layout of a segment, borrowed; NULL: it is not laid out. */
 static const tn__layout *of_segment(const tn_plan_layout *l, size_t segment)
 {
   if (l->alone != NULL) return l->alone->segment == &l->plan->segments[segment] ? l->alone : NULL;
@@ -98,6 +105,7 @@ const tn_plan *tn__kit_layout_plan(const tn_plan_layout *layout) { return layout
 
 /* ---- making one ---- */
 
+/* Keeps the shapes of the feeds, for tn_kit_layout_value. */
 static tn_status copy_feeds(tn_plan_layout *l, tn_tensor *const *inputs, size_t n, tn_error *err)
 {
   const char *const no_memory = "layout";
@@ -115,7 +123,8 @@ static tn_status copy_feeds(tn_plan_layout *l, tn_tensor *const *inputs, size_t 
   return TN_OK;
 }
 
-static tn_status make(tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err)
+/* A layout of the whole plan in which no segment is laid out. */
+static tn_status layout_make(tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err)
 {
   tn_plan_layout *l = tn__zalloc(sizeof *l);
   if (l == NULL) return tn__no_memory(err, "layout", sizeof *l);
@@ -130,14 +139,14 @@ static tn_status make(tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan
   return st;
 }
 
-/* What a shape follows from has to be readable. */
+/* The elements of operands must be in host memory. */
 static tn_status check_operands(const tn_plan_layout *l, const tn__segment *s, tn_error *err)
 {
   for (uint32_t k = 0; k < s->n_operands; k++) {
     const tn__entry *e = &l->entries[s->operands[k]];
     const tn__plan_value *v = &l->plan->values[s->entries[s->operands[k]]];
     if (e->data != NULL || e->count == 0) continue;
-    tn_error_set(err, TN_FAILED_PRECONDITION, "a shape follows from value '%s:%d', which is not in host memory",
+    tn_error_set(err, TN_FAILED_PRECONDITION, "a shape depends on value '%s:%d', which is not in host memory",
                  tn_operation_name(v->output.op), (int)v->output.index);
     tn_error_set_node(err, tn_operation_name(v->output.op));
     return TN_FAILED_PRECONDITION;
@@ -145,6 +154,7 @@ static tn_status check_operands(const tn_plan_layout *l, const tn__segment *s, t
   return TN_OK;
 }
 
+/* Lays out the next segment, with l->entries. */
 static tn_status lay_out(tn_plan_layout *l, tn_error *err)
 {
   tn__segment *s = &l->plan->segments[l->n_known];
@@ -165,11 +175,11 @@ tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n,
                         inputs == NULL ? 0 : n, plan->n_inputs);
   tn_plan_layout *l = NULL;
   tn_status st = tn_plan_check_straight(plan, err);
-  if (st == TN_OK) st = make((tn_plan *)plan, inputs, n, &l, err);
+  if (st == TN_OK) st = layout_make((tn_plan *)plan, inputs, n, &l, err);
   if (st == TN_OK && plan->n_segments > 0) {
     const tn__segment *s = &plan->segments[0];
     for (uint32_t i = 0; i < s->n_entries; i++) {
-      const tn_tensor *t = inputs[plan->values[s->entries[i]].index]; /* nothing was computed before */
+      const tn_tensor *t = inputs[plan->values[s->entries[i]].index]; /* the first segment can only read feeds */
       l->entries[i] = (tn__entry){ .dims = t->dims, .rank = t->rank, .count = t->count, .data = t->data };
     }
     st = lay_out(l, err);
@@ -190,7 +200,7 @@ tn_status tn_kit_layout_next(tn_plan_layout *layout, tn_view *const *values, siz
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: %zu values for a plan with %u", n,
                         plan->n_values);
   if (layout->alone != NULL)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_layout_next: it is the layout of a part");
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_layout_next: the layout is that of a part");
   if (layout->n_known >= plan->n_segments)
     return tn_error_set(err, TN_OUT_OF_RANGE, "all %u segments of the plan are laid out", plan->n_segments);
   const tn__segment *s = &plan->segments[layout->n_known];
@@ -213,7 +223,8 @@ tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layou
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "tn_kit_layout_segment: layout or out is NULL, or its struct_size is not set");
   const tn__layout *l = i < layout->plan->n_segments ? of_segment(layout, i) : NULL;
-  if (l == NULL) return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu asked of a layout with %u", i, layout->n_known);
+  if (l == NULL) return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu requested from a layout with %u", i,
+                                     layout->n_known);
   const tn__segment *s = l->segment;
   const tn_layout_segment full = { .struct_size = sizeof full, .begin = s->begin, .end = s->end,
                                    .arena_bytes = l->arena_bytes,
@@ -222,6 +233,7 @@ tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layou
   return TN_OK;
 }
 
+/* Where a value is, as runtimes see it. TN_PLACE_GIVEN: the kernel allocates it. */
 static int32_t place_of(const tn__slot *s, const tn__slot *root)
 {
   if (root->dynamic || root->given) return TN_PLACE_GIVEN;
@@ -235,7 +247,8 @@ static int32_t place_of(const tn__slot *s, const tn__slot *root)
   }
 }
 
-/* A computed value of a segment that is laid out. A view of what an earlier segment made lies where that lies. */
+/* Describes a computed value of a segment that is laid out. A view has the place of the value whose
+ * memory it shows, also if an earlier segment made that. A dynamic value has no shape yet. */
 static void describe(const tn_plan_layout *layout, size_t i, tn_layout_value *out)
 {
   const tn__plan_value *v = &layout->plan->values[i];
@@ -252,7 +265,7 @@ static void describe(const tn_plan_layout *layout, size_t i, tn_layout_value *ou
   if (s->store == TN_STORE_KNOWN) out->data = root->known;
 }
 
-/* What a segment alone reads from outside. */
+/* Describes a value that a single segment (alone) reads from outside. Other values stay unknown. */
 static void describe_entry(const tn__layout *l, size_t i, tn_layout_value *out)
 {
   for (uint32_t e = 0; e < l->segment->n_entries; e++) {
@@ -267,6 +280,7 @@ static void describe_entry(const tn__layout *l, size_t i, tn_layout_value *out)
   }
 }
 
+/* Describes a constant or a feed. */
 static void describe_outside(const tn_plan_layout *layout, size_t i, tn_layout_value *out)
 {
   const tn__plan_value *v = &layout->plan->values[i];
@@ -287,7 +301,8 @@ static void describe_outside(const tn_plan_layout *layout, size_t i, tn_layout_v
   }
 }
 
-/* An entry that is a value of an earlier segment is described there. */
+/* A value is described as in the segment that computes it, also if later segments read it. A value
+ * whose segment is not laid out has rank -1. */
 tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_value *out, tn_error *err)
 {
   tn__error_reset(err);
@@ -295,7 +310,8 @@ tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "tn_kit_layout_value: layout or out is NULL, or its struct_size is not set");
   if (i >= layout->plan->n_values)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu asked of a layout with %u", i, layout->plan->n_values);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu requested from a layout with %u", i,
+                        layout->plan->n_values);
   const tn__plan_value *v = &layout->plan->values[i];
   tn_layout_value full = { .struct_size = sizeof full, .dtype = v->dtype, .rank = -1, .source = (uint32_t)i };
   bool inside = v->kind == TN_VALUE_COMPUTED && of_segment(layout, v->segment) != NULL;
@@ -306,7 +322,7 @@ tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_
   return TN_OK;
 }
 
-/* The call of an instruction; NULL: there is nothing to compute. */
+/* The call of an instruction; NULL: there is nothing to compute. The tape is sorted by instruction. */
 static const tn__tape *call_of(const tn__layout *l, uint32_t instruction)
 {
   uint32_t begin = 0, end = l->n_tape;
@@ -318,11 +334,12 @@ static const tn__tape *call_of(const tn__layout *l, uint32_t instruction)
   return begin < l->n_tape && l->tape[begin].instr == instruction ? &l->tape[begin] : NULL;
 }
 
+/* The layout of the segment that an instruction is in. */
 static tn_status find_instruction(const tn_plan_layout *layout, size_t i, const tn__layout **out, tn_error *err)
 {
   const tn_plan *plan = layout->plan;
   if (i >= plan->n_instrs)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a layout with %u", i, plan->n_instrs);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu requested from a layout with %u", i, plan->n_instrs);
   uint32_t segment = plan->instrs[i].segment;
   *out = of_segment(layout, segment);
   if (*out != NULL) return TN_OK;
@@ -359,7 +376,8 @@ static tn_status bad_view(const tn__plan_instr *instr, const char *what, uint32_
   return TN_INVALID_ARGUMENT;
 }
 
-static const char *wrong(const tn_view *v, const tn__slot *s)
+/* Why a view does not suit its slot; NULL: it does. */
+static const char *why_unsuitable(const tn_view *v, const tn__slot *s)
 {
   if (v == NULL) return "has no view";
   if (v->dtype != s->dtype) return "has a view of another dtype";
@@ -369,6 +387,8 @@ static const char *wrong(const tn_view *v, const tn__slot *s)
   return same ? NULL : "has a view of another shape";
 }
 
+/* An output that the kernel allocates itself needs a place in `made`; its view is filled in by the
+ * kernel. Other outputs need memory. */
 static tn_status check_views(const tn__layout *l, const tn__tape *t, const tn__plan_instr *instr,
                              tn_view *const *inputs, tn_view *const *outputs, tn_tensor **made, tn_error *err)
 {
@@ -376,15 +396,17 @@ static tn_status check_views(const tn__layout *l, const tn__tape *t, const tn__p
   if ((inputs == NULL && t->n_inputs > 0) || (outputs == NULL && t->n_outputs > 0))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_compute: %s is NULL", inputs == NULL ? "inputs" : "outputs");
   for (uint32_t k = 0; k < t->n_inputs; k++) {
-    const char *why = wrong(inputs[k], &l->slots[slots[k]]);
+    const char *why = why_unsuitable(inputs[k], &l->slots[slots[k]]);
     if (why != NULL) return bad_view(instr, "input", k, why, err);
   }
   for (uint32_t k = 0; k < t->n_outputs; k++) {
     const tn__slot *s = &l->slots[slots[t->n_inputs + k]];
     bool given = s->dynamic || s->given;
     if (given && made == NULL)
-      return bad_view(instr, "output", k, "is made by the kernel, and there is no place for it", err);
-    const char *why = outputs[k] == NULL ? "has no view" : given ? NULL : wrong(outputs[k], s);
+      return bad_view(instr, "output", k, "is allocated by the kernel, but made is NULL", err);
+    const char *why = NULL;
+    if (outputs[k] == NULL) why = "has no view";
+    else if (!given) why = why_unsuitable(outputs[k], s);
     if (why == NULL && !given && outputs[k]->data == NULL && s->bytes > 0) why = "has no memory";
     if (why != NULL) return bad_view(instr, "output", k, why, err);
   }
@@ -399,7 +421,7 @@ static void drop_made(tn_tensor **made, uint32_t n)
   }
 }
 
-/* What the kernel had to make is there now. */
+/* A kernel that returned TN_OK must have set each output that it allocates itself. */
 static tn_status check_made(const tn__layout *l, const tn__tape *t, tn_tensor *const *made, tn_error *err)
 {
   const uint32_t *slots = l->operands + t->operands + t->n_inputs;
@@ -410,8 +432,9 @@ static tn_status check_made(const tn__layout *l, const tn__tape *t, tn_tensor *c
   return TN_OK;
 }
 
-static tn_status call(tn_step *step, const tn__layout *l, const tn__tape *t, tn_view *const *inputs,
-                      tn_view *const *outputs, void *scratch, tn_tensor **made, tn_error *err)
+/* Calls the kernel. After an error no output is left in `made`. */
+static tn_status call_kernel(tn_step *step, const tn__layout *l, const tn__tape *t, tn_view *const *inputs,
+                             tn_view *const *outputs, void *scratch, tn_tensor **made, tn_error *err)
 {
   const tn__plan_kernel *kernel = tn__layout_kernel(l, t->instr);
   const tn__plan_instr *instr = &l->plan->instrs[t->instr];
@@ -431,10 +454,11 @@ static tn_status call(tn_step *step, const tn__layout *l, const tn__tape *t, tn_
   for (uint32_t k = 0; made != NULL && k < t->n_outputs; k++) made[k] = NULL;
   tn_status st = tn__call_compute(&c, l);
   if (st == TN_PENDING)
-    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->def->name);
+    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' returned TN_PENDING, but its op lacks TN_TRAIT_MAY_WAIT",
+                      kernel->def->name);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_made(l, t, made, err);
   if (st == TN_OK) {
-    tn_error_clear(err); /* it went on all the same */
+    tn_error_clear(err); /* the kernel set an error but returned TN_OK: discard the text */
     return TN_OK;
   }
   if (made != NULL) drop_made(made, t->n_outputs);
@@ -461,8 +485,9 @@ tn_status tn_kit_compute(tn_step *step, const tn_plan_layout *layout, size_t ins
   int why = tn__step_stop(step);
   if (why != TN__GO_ON) return tn__step_stopped(why, instr->op, err);
   tn_error unheard = TN_ERROR_INIT; /* kernels always have an error object */
-  st = call(step, l, t, inputs, outputs, scratch, made, err != NULL ? err : &unheard);
-  /* A kernel that saw the step end does not know why, and its loops may have been cut short without its knowledge. */
+  st = call_kernel(step, l, t, inputs, outputs, scratch, made, err != NULL ? err : &unheard);
+  /* A kernel that noticed the stop does not know its cause; and its loops may have been cut short
+   * without its knowledge. */
   why = st == TN_OK || st == TN_CANCELLED ? tn__step_stop(step) : TN__GO_ON;
   if (why != TN__GO_ON) {
     if (made != NULL) drop_made(made, t->n_outputs);

@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit with parts that the runtime runs. A tape is cut where a call is more than elements from
- * elements: what stands between is offered once for each layout. The kit keeps all memory: a part reads it and writes
- * it, by the views of the instance. */
+/* Level (a) of the kit with parts that the runtime runs. The tape is split at calls that do more
+ * than compute plain elements from plain elements (strings, resources, dynamic shapes). Each range
+ * between two splits is a part, and is offered to the runtime once for each layout. The kit keeps
+ * all memory: a part reads and writes it through the views of the instance.
+ *
+ * Ownership: the parts of a layout (tn__offloaded) belong to the layout, and are freed with it;
+ * they are also in a list of the offload, by which the executable releases all handles when it is
+ * released itself. A tn__offloaded is made without a lock and then published by a compare-exchange;
+ * if several steps make one, the first is used. */
 #include <core/kit/executable.h>
 #include <core/kit/layout.h>
 #include <core/exec/offload.h>
 
 #include <string.h>
 
-#define MOST_LAYOUTS 4 /* of a segment whose layouts follow from values: with more, steps would ask again and again */
+/* If a segment has a layout for each value of its operands, parts are offered only while it has at
+ * most so few layouts: otherwise most steps would have a new layout and offer its parts again. */
+#define MOST_LAYOUTS 4
 
 /* ---- cutting a tape ---- */
 
+/* The arrays exist only while a tape is cut. Calls are places in the tape. */
 typedef struct cutter {
   tn_plan *plan;
   const tn__layout *layout;
-  uint32_t depth;
-  tn__offloaded *made;
-  uint32_t *
-      last_read; /* by slot that is a root: the last call that reads it, plus 1; TN__NONE: what comes later does, too */
+  uint32_t depth;        /* of function calls */
+  tn__offloaded *made;   /* the result */
+  uint32_t *last_read;   /* by root: the last call that reads it, plus 1; TN__NONE: it is also read after the tape */
   uint32_t *writer;      /* by root: the call of this part that wrote it last, plus 1 */
   uint32_t *written;     /* by root: the slot that it wrote */
-  uint32_t *seen;        /* by slot: 1 + the number of the part that has it among its inputs */
+  uint32_t *seen;        /* by slot: the end (an instruction) of the last part that has it among its inputs */
 } cutter;
 
 static const tn__plan_instr *instr_of(const cutter *c, uint32_t tape)
@@ -29,7 +37,8 @@ static const tn__plan_instr *instr_of(const cutter *c, uint32_t tape)
   return &c->plan->instrs[c->layout->tape[tape].instr];
 }
 
-/* Other values of the operands change these calls. */
+/* Whether the call is different for other values of the operands, for which instances of this
+ * layout are used, too. */
 static bool varies(const tn__layout *l, uint32_t tape)
 {
   for (uint32_t i = 0; !l->fixed && i < l->n_again; i++)
@@ -37,7 +46,7 @@ static bool varies(const tn__layout *l, uint32_t tape)
   return false;
 }
 
-/* What is more than plain elements from plain elements. */
+/* Whether a call does more than compute plain elements from plain elements. */
 static bool breaks(const cutter *c, uint32_t tape)
 {
   const tn__layout *l = c->layout;
@@ -49,9 +58,10 @@ static bool breaks(const cutter *c, uint32_t tape)
   for (uint32_t k = 0; k < t->n_inputs + t->n_outputs; k++)
     if (tn__dtype_is_managed(l->slots[slots[k]].dtype)) return true;
   for (uint32_t k = t->n_inputs; k < t->n_inputs + t->n_outputs; k++) views |= l->slots[slots[k]].root != slots[k];
-  return views && t->n_outputs > 1; /* one alone is written over an input, others may be views */
+  return views && t->n_outputs > 1; /* a single output is written over an input; of several, some may be views */
 }
 
+/* The end of the part that begins at `first`; `first` if that call belongs to none. */
 static uint32_t find_end(const cutter *c, uint32_t first)
 {
   uint32_t end = first;
@@ -59,8 +69,9 @@ static uint32_t find_end(const cutter *c, uint32_t first)
   return end;
 }
 
-/* ---- what a part reads and gives ---- */
+/* ---- inputs and outputs of a part ---- */
 
+/* Fills last_read. Heap values, outputs and predicates are read after the tape. */
 static void note_readers(cutter *c)
 {
   const tn__layout *l = c->layout;
@@ -81,12 +92,15 @@ static void add_slot(cutter *c, uint32_t slot)
   o->slots[o->n_slots++] = slot;
 }
 
+/* Whether the part computes the value. */
 static bool is_inside(const cutter *c, const tn__part *p, uint32_t value)
 {
   const tn__plan_value *v = &c->plan->values[value];
   return v->kind == TN_VALUE_COMPUTED && v->producer >= p->said.begin && v->producer < p->said.end;
 }
 
+/* Values that the part reads and does not compute, each once. The runtime has constants and known
+ * values already. */
 static void add_inputs(cutter *c, tn__part *p)
 {
   const tn__layout *l = c->layout;
@@ -104,7 +118,8 @@ static void add_inputs(cutter *c, tn__part *p)
   }
 }
 
-/* Memory that is written last by a call of the part, and read by what comes after it. */
+/* Memory that the part writes and that is read after it; for each root the slot that was written
+ * last. */
 static void add_outputs(cutter *c, tn__part *p)
 {
   const tn__layout *l = c->layout;
@@ -135,7 +150,8 @@ static uint32_t count_parts(const cutter *c)
   return n;
 }
 
-static void cut(cutter *c)
+/* Makes all parts of the tape. */
+static void cut_tape(cutter *c)
 {
   const tn__layout *l = c->layout;
   tn__offloaded *o = c->made;
@@ -156,6 +172,7 @@ static void cut(cutter *c)
 
 /* ---- offering ---- */
 
+/* Removes it from the list; nothing happens if it is not in it. */
 static void unlink_from(tn__offload *offload, tn__offloaded *o)
 {
   tn__assert_held(&offload->mu);
@@ -180,6 +197,7 @@ static void offload_unref(tn__offload *offload)
   tn__free(offload, sizeof *offload);
 }
 
+/* The handles are released, and it is not in the list. */
 static void free_parts(tn__offloaded *o)
 {
   tn__kit_layout_alone_free(o->shapes);
@@ -188,7 +206,7 @@ static void free_parts(tn__offloaded *o)
   tn__free(o, o->block_bytes);
 }
 
-/* With its layout. */
+/* Called when the layout is freed. */
 static void free_offloaded(tn__offloaded *o)
 {
   tn__mutex_lock(&o->offload->mu);
@@ -198,6 +216,7 @@ static void free_offloaded(tn__offloaded *o)
   free_parts(o);
 }
 
+/* Called when the executable is released. The runtime's `release` is called without the lock. */
 static void close_offload(tn__offload *offload)
 {
   tn__mutex_lock(&offload->mu);
@@ -206,15 +225,16 @@ static void close_offload(tn__offload *offload)
     tn__offloaded *o = offload->first;
     unlink_from(offload, o);
     tn__mutex_unlock(&offload->mu);
-    release_handles(o); /* the plan is there, so its layouts are; and no step runs */
+    release_handles(o); /* its layout exists, since the plan does, and no step runs */
     tn__mutex_lock(&offload->mu);
   }
   tn__mutex_unlock(&offload->mu);
   offload_unref(offload);
 }
 
-/* Room for all that the parts read and give. They stay where they are: runtimes have their addresses. */
-static tn__offloaded *make(cutter *c, tn__offload *offload, tn_error *err)
+/* Allocates the parts, and room for all of their inputs and outputs. Parts are never moved:
+ * runtimes keep their addresses. */
+static tn__offloaded *offloaded_make(cutter *c, tn__offload *offload, tn_error *err)
 {
   const tn__layout *l = c->layout;
   uint32_t n_parts = count_parts(c);
@@ -239,8 +259,12 @@ static tn__offloaded *make(cutter *c, tn__offload *offload, tn_error *err)
   return NULL;
 }
 
-/* The lists of ids live in the plan-layout's arena as long as the parts. */
-static tn_status ask(cutter *c, tn__part *p, tn_error *err)
+/* Whether the number that a callback of the runtime returned is a status. */
+static bool is_status(tn_status st) { return st >= TN_OK && st <= TN_UNAUTHENTICATED; }
+
+/* Offers a part to the runtime, which may take it by setting a handle. The lists of ids are in the
+ * arena of the tn_plan_layout, so they live as long as the parts. */
+static tn_status offer_part(cutter *c, tn__part *p, tn_error *err)
 {
   tn__offloaded *o = c->made;
   const uint32_t *slots = o->slots + p->operands;
@@ -257,11 +281,13 @@ static tn_status ask(cutter *c, tn__part *p, tn_error *err)
   void *handle = NULL;
   tn_status st = o->offload->calls.take(o->offload->calls.user, &p->said, &handle, err);
   if (st == TN_OK) p->handle = handle;
-  return st == TN_OK || (st > TN_OK && st <= TN_UNAUTHENTICATED)
-             ? st : tn_error_wrap(err, TN_INTERNAL, "the runtime's offload: take returned %d, which is no status", st);
+  if (is_status(st)) return st;
+  return tn_error_wrap(err, TN_INTERNAL, "the runtime's offload: take returned %d, which is not a status", st);
 }
 
-static tn_status offer(cutter *c, tn__offload *offload, tn_error *err)
+/* Cuts the tape and offers all parts. After an error the handles of those that were taken are
+ * released. */
+static tn_status offer_all(cutter *c, tn__offload *offload, tn_error *err)
 {
   size_t n = (size_t)c->layout->n_slots + 1, bytes = 4 * n * sizeof(uint32_t);
   uint32_t *lists = tn__zalloc(bytes);
@@ -270,10 +296,10 @@ static tn_status offer(cutter *c, tn__offload *offload, tn_error *err)
   c->writer = lists + n;
   c->written = lists + 2 * n;
   c->seen = lists + 3 * n;
-  c->made = make(c, offload, err);
+  c->made = offloaded_make(c, offload, err);
   tn_status st = c->made == NULL ? TN_RESOURCE_EXHAUSTED : TN_OK;
-  if (st == TN_OK) cut(c);
-  for (uint32_t i = 0; st == TN_OK && i < c->made->n_parts; i++) st = ask(c, &c->made->parts[i], err);
+  if (st == TN_OK) cut_tape(c);
+  for (uint32_t i = 0; st == TN_OK && i < c->made->n_parts; i++) st = offer_part(c, &c->made->parts[i], err);
   tn__free(lists, bytes);
   for (uint32_t i = 0; st == TN_OK && i < c->made->n_parts; i++) c->made->any |= c->made->parts[i].handle != NULL;
   if (st == TN_OK || c->made == NULL) return st;
@@ -282,7 +308,8 @@ static tn_status offer(cutter *c, tn__offload *offload, tn_error *err)
   return st;
 }
 
-/* Another step may have asked meanwhile. */
+/* Publishes the parts of a layout. If another step has offered them meanwhile, its parts are used,
+ * and these are freed. */
 static tn__offloaded *publish(tn__layout *base, tn__offloaded *made)
 {
   tn__offload *offload = made->offload;
@@ -301,7 +328,7 @@ static tn__offloaded *publish(tn__layout *base, tn__offloaded *made)
 
 /* ---- instances ---- */
 
-/* Each new value of an operand would be asked for. */
+/* Whether the parts of this layout are likely to be used by several steps. */
 static bool is_worth_asking(tn_plan *plan, const tn__layout *base)
 {
   if (!base->fixed || base->segment->n_operands == 0) return true;
@@ -311,7 +338,8 @@ static bool is_worth_asking(tn_plan *plan, const tn__layout *base)
   return n <= MOST_LAYOUTS;
 }
 
-static tn_status bind(tn__instance *in, tn__offloaded *o, tn_error *err)
+/* Collects pointers to the instance's views, in the order of the parts' operands. */
+static tn_status bind_parts(tn__instance *in, tn__offloaded *o, tn_error *err)
 {
   if (!o->any) return TN_OK;
   size_t n = (size_t)o->n_slots + 1;
@@ -324,6 +352,8 @@ static tn_status bind(tn__instance *in, tn__offloaded *o, tn_error *err)
   return TN_OK;
 }
 
+/* tn__offload.offer. `offered` is also set if the runtime took none of the parts: each instance is
+ * checked once. */
 static tn_status offer_parts(tn__run *run, tn__instance *in)
 {
   if (in->offered) return TN_OK;
@@ -334,29 +364,30 @@ static tn_status offer_parts(tn__run *run, tn__instance *in)
       is_worth_asking(run->plan, base)) {
     cutter c = { .plan = run->plan, .layout = base, .depth = run->step->depth };
     atomic_store_explicit(&tn__offloaded_free, free_offloaded, memory_order_release);
-    st = offer(&c, run->offload, run->err);
+    st = offer_all(&c, run->offload, run->err);
     if (st == TN_OK) o = publish(base, c.made);
   }
-  if (st == TN_OK && o != NULL) st = bind(in, o, run->err);
+  if (st == TN_OK && o != NULL) st = bind_parts(in, o, run->err);
   in->offered = st == TN_OK;
   return st;
 }
 
+/* tn__offload.run. */
 static tn_status run_part(tn__run *run, tn__instance *in, const tn__part *p)
 {
   const tn__offload *offload = in->offloaded->offload;
   tn_view **views = in->part_views + p->operands;
   tn_status st = offload->calls.run(offload->calls.user, p->handle, run->step, views, views + p->n_inputs, run->err);
-  if (st == TN_OK || tn__step_failed(run->step)) return st; /* the first error was told (S-CAN-01) */
+  if (st == TN_OK || tn__step_failed(run->step)) return st; /* the first error has been reported (S-CAN-01) */
   int why = tn__step_stop(run->step);
   if (st == TN_CANCELLED && why != TN__GO_ON) {
     const tn_operation *op = run->plan->instrs[p->said.begin].op;
     tn_error_clear(run->err);
     return tn__step_stopped(why, op, run->err);
   }
-  if (st > TN_OK && st <= TN_UNAUTHENTICATED)
+  if (is_status(st))
     return tn_error_set(run->err, st, "the runtime's offload: run failed without a message");
-  return tn_error_wrap(run->err, TN_INTERNAL, "the runtime's offload: run returned %d, which is no status", st);
+  return tn_error_wrap(run->err, TN_INTERNAL, "the runtime's offload: run returned %d, which is not a status", st);
 }
 
 /* ---- executables ---- */
@@ -368,10 +399,18 @@ tn_status tn_kit_part_instruction(const tn_kit_part *part, size_t i, tn_plan_ins
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "tn_kit_part_instruction: part or out is NULL, or its struct_size is not set");
   if (i < part->begin || i >= part->end)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a part with those from %u to %u", i,
-                        part->begin, part->end);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu requested from a part with instructions %u to %u", i,
+                        part->begin, part->end - 1);
   tn__plan_instruction(part->plan, (uint32_t)i, out);
   return TN_OK;
+}
+
+/* The slot that an offload lacks; NULL: none. */
+static const char *missing_slot(const tn_kit_offload *offload)
+{
+  if (offload->take == NULL) return "take";
+  if (offload->run == NULL) return "run";
+  return offload->release == NULL ? "release" : NULL;
 }
 
 tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload,
@@ -385,9 +424,9 @@ tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "tn_kit_prepare_offloaded: struct_size of the offload is %zu, wanted %zu", offload->struct_size,
                         (size_t)TN_KIT_OFFLOAD_SIZE);
-  if (offload->take == NULL || offload->run == NULL || offload->release == NULL)
+  if (missing_slot(offload) != NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_offloaded: the offload has no %s",
-                        offload->take == NULL ? "take" : offload->run == NULL ? "run" : "release");
+                        missing_slot(offload));
   tn__offload *o = tn__zalloc(sizeof *o);
   if (o == NULL) return tn__no_memory(err, "executable", sizeof *o);
   atomic_init(&o->refs, 1);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records in a step's trace of what a runtime ran by itself. */
+/* Records in a step's trace for instructions that a runtime ran by itself (level (c)), on the host
+ * or on a device. */
 #include <core/kit/layout.h>
 #include <core/exec/trace.h>
 
 tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }
 
+/* The shape of output k of an instruction; false: it is not known. */
 static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn__plan_instr *instr, uint32_t k,
                      tn_layout_value *v)
 {
@@ -12,6 +14,8 @@ static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn
   return tn_kit_layout_value(layout, tn__instr_outputs(plan, instr)[k], v, NULL) == TN_OK && v->rank >= 0;
 }
 
+/* Any thread of the step: the record is made on this thread's lane. device: NULL = the kernel ran
+ * on the host. */
 void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device,
                     int64_t start_ns, int64_t end_ns, tn_status status)
 {

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (b) of the kit: a runtime's scheduler has the tasks of a step run, where and when it likes. It is told what may
- * begin, and calls tn_kit_run_instructions; the numbers that it sees are those of tasks. What it does wrong is the
- * step's error. */
+/* Level (b) of the kit: a runtime's scheduler decides where and when the tasks of a step run. Its
+ * `ready` receives the tasks that may begin, and threads of its choice call
+ * tn_kit_run_instructions. The instruction numbers that it sees are those of tasks. If it makes a
+ * mistake, the step fails.
+ *
+ * Protocol: the step's own thread passes the tasks that wait for no other one to `ready`, runs
+ * those that `ready` runs at once, and calls the scheduler's `wait`, which returns when
+ * tn_kit_instructions_left is 0. Each thread that ends a task passes those that may begin now to
+ * `ready`; the thread that ends the last one calls `ready` with no tasks.
+ *
+ * A thread of the scheduler may still be inside of tn_kit_run_instructions when `wait` has
+ * returned. So threads are counted in jobs->inside, and the step's own thread waits for them
+ * (close_jobs) before the step's memory is reused. */
 #include <core/kit/executable.h>
 #include <core/exec/tasks.h>
 
@@ -9,22 +19,24 @@
 #include <string.h>
 #include <time.h>
 
-#define CHUNK 64         /* numbers that are given at once */
-#define SLEEP_NS 100000  /* between two looks, when a scheduler left while its threads were at work */
+#define CHUNK 64         /* maximum number of tasks in one call of `ready` */
+#define SLEEP_NS 100000  /* between two checks, if `wait` returned while threads of the scheduler were at work */
 
-/* What this thread runs of a step: one job after the other, so that a scheduler which runs what it is given at once,
- * inside of `ready`, needs no more stack for a long chain than for a short one. */
+/* The jobs of a step that this thread has taken and not run yet. It runs them one after the other,
+ * also those that it takes inside of `ready`: a scheduler that runs tasks at once needs no more
+ * stack for a long chain than for a short one. On the stack of the thread. */
 typedef struct turn {
-  struct turn *around; /* of a step that this one is inside of */
+  struct turn *around; /* of a step whose kernel this thread is in; NULL = none */
   tn__jobs *all;
-  tn__job *first, **last;
+  tn__job *first, **last; /* a list; last: where the next job is linked */
 } turn;
 
-static _Thread_local turn *turn_now;
+static _Thread_local turn *turn_now; /* this thread's innermost turn; NULL = none */
 
-/* ---- what a scheduler does wrong ---- */
+/* ---- mistakes of a scheduler ---- */
 
-static void wrong(tn__jobs *all, const char *format, uint32_t number)
+/* Fails the step. The format has the number, then the number of tasks. */
+static void fail_scheduler(tn__jobs *all, const char *format, uint32_t number)
 {
   tn_error err = TN_ERROR_INIT;
   tn_error_set(&err, TN_INTERNAL, format, number, all->tasks->n_tasks);
@@ -32,20 +44,23 @@ static void wrong(tn__jobs *all, const char *format, uint32_t number)
   tn_error_clear(&err);
 }
 
-/* Takes an instruction that may run, once. */
-static void take(turn *t, uint32_t number)
+/* Takes a task. The exchange of its state makes sure that it is ready, and that no other thread
+ * takes it. */
+static void turn_take(turn *t, uint32_t number)
 {
   tn__jobs *all = t->all;
   uint32_t was = TN__JOB_READY;
   if (number >= all->tasks->n_tasks) {
-    wrong(all, "the runtime's scheduler ran instruction %u, and there are %u", number);
+    fail_scheduler(all, "the runtime's scheduler ran instruction %u, but there are %u", number);
     return;
   }
   tn__job *job = &all->jobs[number];
   if (!atomic_compare_exchange_strong_explicit(&job->state, &was, TN__JOB_TAKEN, memory_order_acq_rel,
                                                memory_order_acquire)) {
-    wrong(all, was == TN__JOB_TAKEN ? "the runtime's scheduler ran instruction %u of %u twice"
-                                    : "the runtime's scheduler ran instruction %u of %u, which was not ready", number);
+    fail_scheduler(all,
+                   was == TN__JOB_TAKEN ? "the runtime's scheduler ran instruction %u of %u twice"
+                                        : "the runtime's scheduler ran instruction %u of %u, which was not ready",
+                   number);
     return;
   }
   job->next = NULL;
@@ -53,8 +68,10 @@ static void take(turn *t, uint32_t number)
   t->last = &job->next;
 }
 
-/* ---- giving ---- */
+/* ---- passing tasks to the scheduler ---- */
 
+/* Passes tasks that may begin. They become READY before the call: the scheduler may run them inside
+ * of it. n = 0: all tasks have ended. */
 static void give(tn__jobs *all, const uint32_t *numbers, size_t n)
 {
   const tn__step_env *env = all->run->step->env;
@@ -88,8 +105,9 @@ static void give_next(tn__jobs *all, const tn__job *job)
 
 /* ---- running ---- */
 
-/* What was taken, and what `ready` takes meanwhile. */
-static void run(turn *t)
+/* Runs the jobs that were taken, and those that `ready` takes meanwhile. Each is counted in `left`
+ * after its successors were passed on, so `left` cannot become 0 too early. */
+static void turn_run(turn *t)
 {
   tn__jobs *all = t->all;
   while (t->first != NULL) {
@@ -110,10 +128,11 @@ static void begin_turn(turn *t, tn__jobs *all)
   turn_now = t;
 }
 
-/* Threads that are inside are counted by twos; the lowest bit says that none may come in. Going out is the last that a
- * thread touches of the step. */
+/* jobs->inside counts threads in units of 2; its lowest bit says that none may enter any more. The
+ * decrement is a thread's last access to memory of the step. */
 static void go_out(tn__jobs *all) { atomic_fetch_sub_explicit(&all->inside, 2, memory_order_release); }
 
+/* False: the tape is over, and the jobs must not be used. */
 static bool come_in(tn__jobs *all)
 {
   if ((atomic_fetch_add_explicit(&all->inside, 2, memory_order_acquire) & 1) == 0) return true;
@@ -125,15 +144,15 @@ void tn_kit_run_instructions(tn_step *step, const uint32_t *instructions, size_t
 {
   tn__jobs *all = step->env == NULL ? NULL : atomic_load_explicit(&step->env->jobs, memory_order_acquire);
   if (all == NULL) return;
-  if (turn_now != NULL && turn_now->all == all) { /* inside of `ready`: they run when that has returned */
-    for (size_t i = 0; i < n; i++) take(turn_now, instructions[i]);
+  if (turn_now != NULL && turn_now->all == all) { /* inside of `ready`: they run once that has returned */
+    for (size_t i = 0; i < n; i++) turn_take(turn_now, instructions[i]);
     return;
   }
   if (!come_in(all)) return;
   turn t;
   begin_turn(&t, all);
-  for (size_t i = 0; i < n; i++) take(&t, instructions[i]);
-  run(&t);
+  for (size_t i = 0; i < n; i++) turn_take(&t, instructions[i]);
+  turn_run(&t);
   turn_now = t.around;
   go_out(all);
 }
@@ -144,7 +163,8 @@ size_t tn_kit_instructions_left(const tn_step *step)
   return all == NULL ? 0 : atomic_load_explicit(&all->left, memory_order_acquire);
 }
 
-/* Nobody comes in any more, and those who are inside have left: when the part is over they are about to. */
+/* Lets no thread enter any more, and waits until those inside have left. As a rule all tasks have
+ * ended, and they are about to leave. */
 static void close_jobs(tn__jobs *all)
 {
   atomic_fetch_or_explicit(&all->inside, 1, memory_order_acq_rel);
@@ -154,6 +174,7 @@ static void close_jobs(tn__jobs *all)
   }
 }
 
+/* Runs all jobs of a tape by the scheduler, on the step's own thread. */
 static void schedule(tn__jobs *all)
 {
   tn__step_env *env = all->run->step->env;
@@ -161,12 +182,12 @@ static void schedule(tn__jobs *all)
   atomic_store_explicit(&env->jobs, all, memory_order_release);
   begin_turn(&t, all);
   give_roots(all);
-  run(&t);
+  turn_run(&t);
   turn_now = t.around;
   env->scheduler->wait(env->scheduler->user, env->scheduled);
   close_jobs(all);
   uint32_t left = atomic_load_explicit(&all->left, memory_order_acquire);
-  if (left > 0) wrong(all, "the runtime's scheduler has not run %u of %u instructions", left);
+  if (left > 0) fail_scheduler(all, "the runtime's scheduler has not run %u of %u instructions", left);
   atomic_store_explicit(&env->jobs, NULL, memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that help with the steps of a session: what a runtime sees of the pool. */
+/* Workers that help with the steps of a session: the pool as a runtime sees it. */
 #include <core/kit/executable.h>
 #include <core/kit/workers.h>
 #include <tenon/runtime.h>
@@ -7,10 +7,11 @@
 #include <string.h>
 
 struct tn_kit_workers {
-  tn__pool_client *client;
+  tn__pool_client *client; /* owned; has a reference to the pool */
 };
 
-/* What the caller's header has; a step of one thread needs no pool, but costs none either. */
+/* Copies the fields that the caller's version of the struct has; the others get their defaults.
+ * NULL: all defaults. */
 static tn_status read_config(const tn_kit_workers_config *from, tn_kit_workers_config *to, tn_error *err)
 {
   *to = (tn_kit_workers_config){ .struct_size = sizeof *to, .spin_us = -1 };
@@ -22,16 +23,19 @@ static tn_status read_config(const tn_kit_workers_config *from, tn_kit_workers_c
   return TN_OK;
 }
 
-/* How many threads a count means. */
+/* The number of threads for a configured count: 0 = the usable CPUs, below 0 = one. */
 static uint32_t threads_of(int32_t count)
 {
-  return count == 0 ? tn__usable_cpus() : count < 0 ? 1 : (uint32_t)count;
+  if (count == 0) return tn__usable_cpus();
+  return count < 0 ? 1 : (uint32_t)count;
 }
 
+/* A pool starts threads only when there is work for them, so one thread alone needs no special
+ * case. */
 static tn_status open_pool(const tn_kit_workers_config *c, uint32_t n, tn__pool **out, tn_error *err)
 {
   if (c->name != NULL && *c->name != 0) return tn__pool_named(c->name, n, out, err);
-  if (c->own_pool) return tn__pool_private(n > 1 ? n - 1 : 1, c->pin, out, err); /* the caller is one of them */
+  if (c->own_pool) return tn__pool_private(n > 1 ? n - 1 : 1, c->pin, out, err); /* the caller is one of the n */
   return tn__pool_default(out, err);
 }
 
@@ -58,6 +62,7 @@ tn_status tn_kit_workers_open(const tn_kit_workers_config *config, tn_kit_worker
   return st;
 }
 
+/* No step that uses them may run. */
 void tn_kit_workers_close(tn_kit_workers *workers)
 {
   if (workers == NULL) return;
@@ -70,12 +75,13 @@ uint32_t tn_kit_workers_threads(const tn_kit_workers *workers)
   return workers == NULL ? 1 : tn__client_width(workers->client);
 }
 
-/* The crew is taken when a kernel has a loop that is worth it, and goes with the step. */
+/* The crew is taken when a kernel first has a loop that is worth it, and put back at the end of the
+ * step. */
 tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_workers *workers, tn_error *err)
 {
   tn__step_env *env = step->env;
   if (workers == NULL || env == NULL || !(executable->flags & TN_KIT_POOL)) return tn_kit_step(executable, step, err);
-  tn__step_dismiss(env); /* of tn_kit_step_workers */
+  tn__step_dismiss(env); /* a crew from tn_kit_step_workers */
   env->client = workers->client;
   env->kind = executable->plan;
   tn_status st = tn_kit_step(executable, step, err);
@@ -83,8 +89,8 @@ tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_work
   return st;
 }
 
-/* Taken at once, by the thread that runs the step: kernels of other threads find who helps without a race, and run
- * alone. */
+/* The crew is taken at once, by the thread that runs the step, so kernels on other threads read
+ * env->crew without a race. These kernels run their loops alone. */
 void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_workers *workers)
 {
   tn__step_env *env = step == NULL ? NULL : step->env;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many CPUs this process may use. */
+/* The CPUs that this process may use: its affinity and its quota, and the placement of workers. */
 #define _GNU_SOURCE
 #include <core/pool/pool_internal.h>
 
@@ -20,7 +20,8 @@ static uint32_t online(void)
 #if defined(__linux__)
 #define TEXT_ROOM 4096
 
-/* The affinity; the kernel refuses sets that are smaller than its own. */
+/* Reads the affinity of this thread. The kernel refuses masks that are smaller than its own, so the
+ * size is doubled until it accepts one. */
 void tn__cpus_read(tn__cpus *out)
 {
   *out = (tn__cpus){ 0, NULL };
@@ -81,7 +82,7 @@ bool tn__cpus_keep_off(tn__cpus *room, pthread_t thread, int before, int cpu)
   return pthread_setaffinity_np(thread, room->bytes, set) == 0;
 }
 
-/* The beginning of a small file as a text; false when it cannot be read. */
+/* Reads the beginning of a small file as text; false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t room)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -95,7 +96,8 @@ static bool read_text(const char *path, char *text, size_t room)
   return used > 0;
 }
 
-/* CPUs that `quota` microseconds of each `period` are; 0 = no limit. */
+/* The number of CPUs to which `quota` microseconds in each `period` amount, rounded up; 0 = no
+ * limit. */
 static uint32_t whole(long long quota, long long period)
 {
   if (quota <= 0 || period <= 0) return 0;
@@ -103,7 +105,7 @@ static uint32_t whole(long long quota, long long period)
   return n > INT32_MAX ? 0 : (uint32_t)n;
 }
 
-/* One folder of the tree: cpu.max of version 2, or the two files of version 1. */
+/* The quota of one control group: cpu.max in version 2, two files in version 1. 0 = no limit. */
 static uint32_t quota_at(const char *folder)
 {
   char path[TEXT_ROOM + 64], text[128], *end;
@@ -119,6 +121,7 @@ static uint32_t quota_at(const char *folder)
   return read_text(path, text, sizeof text) ? whole(quota, strtoll(text, NULL, 10)) : 0;
 }
 
+/* Whether a list of names, separated by commas, has this one. */
 static bool has_controller(const char *list, size_t size, const char *name)
 {
   size_t n = strlen(name);
@@ -128,7 +131,8 @@ static bool has_controller(const char *list, size_t size, const char *name)
   return false;
 }
 
-/* The least quota from the group of one line of /proc/self/cgroup ("number:controllers:path") up to the root. */
+/* The smallest quota from the group of one line of /proc/self/cgroup ("number:controllers:path") up
+ * to the root; 0 = no limit. */
 static uint32_t quota_of_line(const char *line)
 {
   const char *list = strchr(line, ':');
@@ -149,6 +153,7 @@ static uint32_t quota_of_line(const char *line)
   }
 }
 
+/* The smallest quota of all hierarchies; 0 = no limit. */
 static uint32_t quota(void)
 {
   char text[TEXT_ROOM], *rest = NULL;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients, and their crews: who works for one step. */
+/* Clients, and their crews: the threads that work for one step.
+ *
+ * A crew is kept by its client between steps, in one of a few places that threads exchange
+ * atomically, or in a list if these are full. Workers may still be in it then, looking for work of
+ * the next step. Its memory lives as long as the client, so a thread that looks at a crew late, or
+ * at another thread's seat, reads valid memory. */
 #include <core/base/thread.h>
 #include <core/pool/pool_internal.h>
 #include <string.h>
 
-#define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */
-#define CLOSELY 32 /* steps, each soon after the one before, after which the next is believed to come soon, too */
+#define MOST_WORKERS 4095 /* limit for a client: a crew has a seat for each */
+#define CLOSELY 32 /* after this many steps that each began soon after the one before, the next is expected soon, too */
 
-_Thread_local tn__seat *tn__seat_now;
+_Thread_local tn__seat *tn__seat_now; /* this thread's seat in the crew that it works in; NULL = none */
 
 tn__crew *tn__crew_current(void) { return tn__seat_now == NULL ? NULL : tn__seat_now->crew; }
 
@@ -28,6 +33,8 @@ static size_t size_of_crew(const tn__pool_client *client)
   return sizeof(tn__crew) + ((size_t)client->workers + 1) * sizeof(_Atomic(tn__seat *));
 }
 
+/* No worker is in it. Threads outside of it may still be submitting (guests): waits until they have
+ * left. */
 static void free_crew(tn__crew *crew)
 {
   bool alive = tn__pool_alive(crew->client->pool);
@@ -42,6 +49,8 @@ static void free_crew(tn__crew *crew)
   tn__free_aligned(crew, size_of_crew(crew->client), _Alignof(tn__crew));
 }
 
+/* A crew with the owner's seat; those of workers are made when they first join. NULL without
+ * memory. */
 static tn__crew *make_crew(tn__pool_client *client)
 {
   tn__crew *crew = tn__alloc_aligned(size_of_crew(client), _Alignof(tn__crew));
@@ -105,9 +114,10 @@ uint32_t tn__client_width(const tn__pool_client *client) { return client->worker
 
 /* ---- taking a crew ---- */
 
-/* Threads look in different places first, so that each finds what it put there. */
+/* The place in which this thread looks first: it finds the crew that it put there. */
 static inline uint32_t own_place(void) { return tn__thread_place(TN__IDLE_CREWS); }
 
+/* A crew that found no free place when it was put back. */
 static tn__crew *take_listed(tn__pool_client *client)
 {
   if (atomic_load_explicit(&client->n_idle, memory_order_relaxed) == 0) return NULL;
@@ -155,12 +165,15 @@ tn__crew *tn__crew_take(tn__pool_client *client)
   return crew;
 }
 
-/* Whether the step that begins came within the time for which workers would have looked on. One that did not, and they
- * sleep from then on: a program that makes a step now and then finds no CPU burnt between them. */
+/* Notes whether this step began so soon after the last one that a worker which kept looking for
+ * work would have found it. After CLOSELY such steps workers stay awake between steps. A single
+ * late step makes them sleep between steps again, so a program that runs a step from time to time
+ * has no CPU time wasted in between. */
 static void expect_next(tn__crew *crew)
 {
   bool soon = crew->ended_ns != 0 && tn__now_ns() - crew->ended_ns < crew->client->spin_ns;
-  crew->closely = !soon ? 0 : crew->closely < CLOSELY ? crew->closely + 1 : CLOSELY;
+  if (!soon) crew->closely = 0;
+  else if (crew->closely < CLOSELY) crew->closely++;
   atomic_store_explicit(&crew->awake, crew->closely == CLOSELY, memory_order_relaxed);
   crew->timed = true;
 }
@@ -184,13 +197,13 @@ void tn__crew_put(tn__crew *crew)
   tn__crew_leave(crew);
   uint32_t own = own_place();
   for (uint32_t k = 0; k < TN__IDLE_CREWS; k++) {
-    tn__crew *nobody = NULL;
-    if (atomic_compare_exchange_strong_explicit(&client->idle[(own + k) % TN__IDLE_CREWS].at, &nobody, crew,
+    tn__crew *none = NULL;
+    if (atomic_compare_exchange_strong_explicit(&client->idle[(own + k) % TN__IDLE_CREWS].at, &none, crew,
                                                 memory_order_acq_rel, memory_order_relaxed))
       return;
   }
   bool alive = tn__pool_alive(client->pool);
-  if (!alive) return; /* the client frees it */
+  if (!alive) return; /* no lock may be taken in a child process; the client frees the crew */
   tn__mutex_lock(&client->pool->mu);
   crew->next_idle = client->idle_list;
   client->idle_list = crew;
@@ -211,7 +224,9 @@ void tn__crew_invite(tn__crew *crew)
   tn__pool_call(crew);
 }
 
-/* A thread that looks for work finds it by itself, and calls others when it finds more. */
+/* Announces a task that was pushed, if the tasks pushed since the last announcement are worth a
+ * wake-up. None is needed if a thread is searching: it finds the task by itself, and wakes others
+ * when it finds more. */
 static void offer(tn__seat *seat, double cost_ns)
 {
   tn__crew *crew = seat->crew;
@@ -224,6 +239,8 @@ static void offer(tn__seat *seat, double cost_ns)
   if (atomic_load_explicit(&crew->spinning, memory_order_relaxed) == 0) tn__crew_invite(crew);
 }
 
+/* The inbox is a stack that any thread pushes to; the thread that takes it takes all, so there is
+ * no ABA problem. */
 static void put_in_inbox(tn__crew *crew, tn__task *task)
 {
   tn__task *first = atomic_load_explicit(&crew->inbox, memory_order_relaxed);
@@ -241,7 +258,7 @@ void tn__crew_submit(tn__crew *crew, tn__task *task, double cost_ns)
     return;
   }
   atomic_fetch_add_explicit(&crew->guests, 1, memory_order_relaxed);
-  put_in_inbox(crew, task); /* from now on its step may end, but the crew stays as long as there are guests */
+  put_in_inbox(crew, task); /* from here the task's step may end; `guests` keeps the crew alive */
   if (!tn__unpark(&owner_of(crew)->parker) && cost_ns > tn__crew_worth(crew)) tn__pool_call(crew);
   atomic_fetch_sub_explicit(&crew->guests, 1, memory_order_release);
 }
@@ -250,6 +267,7 @@ void tn__crew_notify(tn__crew *crew) { tn__unpark(&owner_of(crew)->parker); }
 
 /* ---- running ---- */
 
+/* A random seat, so that thieves do not all begin with the same victim (xorshift). */
 static uint32_t any_seat(tn__seat *seat, uint32_t n)
 {
   seat->random ^= seat->random << 13;
@@ -258,13 +276,14 @@ static uint32_t any_seat(tn__seat *seat, uint32_t n)
   return (uint32_t)((seat->random >> 32) * n >> 32);
 }
 
-/* All of the inbox: the first one to run, the others into the deque. What finds no room there goes back. */
+/* Takes the whole inbox: returns the task that was submitted first, and pushes the others to the
+ * deque. Those for which there is no memory go back to the inbox. */
 static tn__task *take_inbox(tn__seat *seat)
 {
   tn__crew *crew = seat->crew;
   if (atomic_load_explicit(&crew->inbox, memory_order_relaxed) == NULL) return NULL;
   tn__task *task = atomic_exchange_explicit(&crew->inbox, NULL, memory_order_acq_rel);
-  while (task != NULL && task->next != NULL) { /* the last one of the list came first */
+  while (task != NULL && task->next != NULL) { /* the last one of the list was submitted first */
     tn__task *next = task->next;
     double cost_ns = (double)task->cost_ns;
     if (tn__deque_push(&seat->deque, task)) offer(seat, cost_ns);
@@ -274,7 +293,7 @@ static tn__task *take_inbox(tn__seat *seat)
   return task;
 }
 
-/* A task of somebody else; when he has more of the kind, and nobody looks for work, one more is called. */
+/* Steals a task. If the victim has more of them and no thread is searching, wakes another worker. */
 static tn__task *steal(tn__seat *seat, tn__seat *from)
 {
   if (tn__deque_count(&from->deque) == 0) return NULL;
@@ -287,7 +306,8 @@ static tn__task *steal(tn__seat *seat, tn__seat *from)
   return task;
 }
 
-/* Its own task, another's, parts of a loop, what came from outside. */
+/* Runs parts of another thread's loop, a stolen task, or one submitted from outside. False: there
+ * is none. */
 static bool run_elsewhere(tn__seat *seat)
 {
   tn__crew *crew = seat->crew;
@@ -307,6 +327,7 @@ static bool run_elsewhere(tn__seat *seat)
   return task != NULL;
 }
 
+/* Its own tasks first, the newest first: its data is likely to be in the cache. */
 bool tn__seat_run(tn__seat *seat)
 {
   tn__task *task = tn__deque_pop(&seat->deque);
@@ -339,8 +360,9 @@ bool tn__crew_has_work(tn__crew *crew)
 
 /* ---- waiting ---- */
 
-/* A worker does not wait when others ask for workers, nor for the step after one that is over, unless it is to linger
- * or that step comes soon. */
+/* Whether to keep looking for work. over: what the owner waits for; NULL: a worker. A worker leaves
+ * when others need workers. It does not wait for the next step unless it is to linger, or that step
+ * is expected soon. */
 static bool look_on(const tn__seat *seat, bool (*over)(void *user), void *user)
 {
   const tn__crew *crew = seat->crew;
@@ -351,11 +373,14 @@ static bool look_on(const tn__seat *seat, bool (*over)(void *user), void *user)
   return stays && !atomic_load_explicit(&client->closing, memory_order_relaxed) && !tn__asked_elsewhere(client);
 }
 
+/* How long a thread that finds nothing keeps looking. */
 static int64_t looks_for_ns(const tn__pool_client *client, bool worker)
 {
   return worker && client->linger_ns > client->spin_ns ? client->linger_ns : client->spin_ns;
 }
 
+/* The last check is made after `spinning` was decremented: a thread that submitted a task while it
+ * was above 0 woke no other one. */
 bool tn__seat_spin(tn__seat *seat, bool (*over)(void *user), void *user)
 {
   tn__crew *crew = seat->crew;
@@ -371,6 +396,8 @@ bool tn__seat_spin(tn__seat *seat, bool (*over)(void *user), void *user)
   return found || tn__crew_has_work(crew);
 }
 
+/* Runs what there is, then spins, then parks. Between tn__park_begin and tn__park it checks both
+ * conditions again; threads that make one true unpark the owner afterwards. */
 bool tn__crew_wait(tn__crew *crew, bool (*over)(void *user), void *user, int64_t deadline_ns)
 {
   tn__seat *seat = owner_of(crew);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The deque of a worker. Top and bottom are sequentially consistent where owner and thief could both think that the
- * last item is theirs: a thread that takes it announces so in one of the two, and then reads the other one. */
+/* The deque of a worker.
+ *
+ * The owner and a thief may both try to take the last item. Each first announces that in one of the
+ * two numbers, and then reads the other one: the owner stores bottom and loads top, the thief loads
+ * top and bottom and exchanges top. These accesses are sequentially consistent, so at least one of
+ * the two sees the other; then the compare-exchange of top decides. */
 #include <core/pool/deque.h>
 
 #include <core/base/alloc.h>
@@ -8,8 +12,8 @@
 #define FIRST_RING 32
 
 struct tn__ring {
-  tn__ring *old; /* the one that it took the place of */
-  int64_t mask;
+  tn__ring *old; /* the ring that it replaced, NULL = none */
+  int64_t mask;  /* size - 1; the size is a power of 2 */
   _Atomic(void *) items[];
 };
 
@@ -32,7 +36,8 @@ void tn__deque_fini(tn__deque *d)
   }
 }
 
-/* A ring of twice the size with the items in [top, bottom). NULL without memory. */
+/* Replaces the ring by one of twice the size, with the items in [top, bottom). Thieves may steal at
+ * the same time, from either ring: an item is at the same number in both. NULL without memory. */
 static tn__ring *grow(tn__deque *d, tn__ring *old, int64_t top, int64_t bottom)
 {
   if (old != NULL && old->mask >= 1 << 27) return NULL;
@@ -65,11 +70,11 @@ bool tn__deque_push(tn__deque *d, void *item)
 void *tn__deque_pop(tn__deque *d)
 {
   int64_t bottom = atomic_load_explicit(&d->bottom, memory_order_relaxed) - 1;
-  if (bottom < atomic_load_explicit(&d->top, memory_order_relaxed)) return NULL; /* it only rises: empty for good */
+  if (bottom < atomic_load_explicit(&d->top, memory_order_relaxed)) return NULL; /* top only increases: it is empty */
   tn__ring *r = atomic_load_explicit(&d->ring, memory_order_relaxed);
   atomic_store_explicit(&d->bottom, bottom, memory_order_seq_cst);
   int64_t top = atomic_load_explicit(&d->top, memory_order_seq_cst);
-  if (top > bottom) { /* a thief was faster */
+  if (top > bottom) { /* a thief has taken the last item */
     atomic_store_explicit(&d->bottom, bottom + 1, memory_order_release);
     return NULL;
   }
@@ -89,6 +94,6 @@ void *tn__deque_steal(tn__deque *d)
     tn__ring *r = atomic_load_explicit(&d->ring, memory_order_acquire);
     void *item = atomic_load_explicit(&r->items[top & r->mask], memory_order_relaxed);
     if (atomic_compare_exchange_strong_explicit(&d->top, &top, top + 1, memory_order_seq_cst, memory_order_relaxed))
-      return item; /* nobody had taken it, so it still stood there when it was read */
+      return item; /* no other thread had taken it, so its place was not reused when it was read */
   }
 }

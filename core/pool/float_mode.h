@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-/* Rounding, and the treatment of denormal numbers: results must not depend on the thread that computes them. */
+/* Rounding, and the treatment of denormal numbers. A helper takes over the mode of the thread that
+ * it helps, because results must not depend on the thread that computes them. 0 where the mode is
+ * not known. */
 static inline uint32_t tn__float_mode(void)
 {
 #if defined(__SSE__)

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops: who calls takes parts from the front, who helps takes them from the back. */
+/* Loops: the calling thread takes parts from the front, helpers take them from the back.
+ *
+ * A loop is shared by storing `range`, the parts that are not taken, in the caller's seat. A thread
+ * takes a part by a compare-exchange of `range`, and counts the parts that it has run in `left`.
+ * The caller returns when `left` is 0, after which the seat is used for its next loop. A helper
+ * that comes late finds `range` empty, or helps with the next loop. See tn__loop_share in
+ * pool_internal.h. */
 #include <core/pool/float_mode.h>
 #include <core/pool/pool_internal.h>
 
-#define LEAST_NS 2000      /* a part that is worth being taken by itself */
-#define PART_NS 12000      /* a part, where a thread has several: halves of a loop may differ by half of their time */
-#define PARTS_PER_THREAD 4 /* at most: so that who comes late, or is slow, gets less */
-#define CALLS_AT_ONCE 2    /* whom each one that comes calls, so that many come in few rounds */
+#define LEAST_NS 2000      /* minimum time of a part: less is not worth taking */
+#define PART_NS 12000      /* intended time of a part, where a thread gets several: equal parts may differ in time */
+#define PARTS_PER_THREAD 4 /* maximum; with several parts, a thread that comes late or is slow runs fewer */
+#define CALLS_AT_ONCE 2    /* workers called by each thread that joins, so that many come in few rounds */
 
 /* ---- parts ---- */
 
-static bool take(tn__loop_share *l, bool first, uint32_t *part)
+/* Takes the first or the last part; false: none is left. */
+static bool loop_take(tn__loop_share *l, bool first, uint32_t *part)
 {
   uint64_t range = atomic_load_explicit(&l->range, memory_order_relaxed), next;
   do {
@@ -35,14 +42,15 @@ static uint32_t parts_left(const tn__loop_share *l)
   return from < to ? to - from : 0;
 }
 
+/* Whether another worker may join the crew for its loops. */
 static bool more_may_come(const tn__crew *crew)
 {
   return atomic_load_explicit(&crew->seated, memory_order_relaxed) < crew->client->max_helpers;
 }
 
-/* Calls for help when what is left is worth it: of this loop, or of those that the step has ahead (owner: it has
- * written that down). `held`: parts that the calling thread has and did not run yet. Who was called is counted though
- * he is not there yet. */
+/* Calls for help if the remaining work is worth it: that of this loop, or for the owner's loops
+ * that of all further loops of the step (ahead_ns). `held`: parts that this thread has taken and
+ * not run yet. Workers that were called count as present although they are still on their way. */
 static void call_for_help(tn__crew *crew, const tn__loop_share *l, uint32_t held, double part_ns)
 {
   const tn__seat *owner = atomic_load_explicit(&crew->seats[0], memory_order_relaxed);
@@ -56,14 +64,15 @@ static void call_for_help(tn__crew *crew, const tn__loop_share *l, uint32_t held
   }
 }
 
-/* What belongs to a thread, and parts of a loop depend on. */
+/* State of a thread on which parts of a loop depend. A helper takes over that of the caller, then
+ * restores its own. */
 typedef struct surroundings {
   uint32_t float_mode;
   tn__account *account;
-  const tn__plugin_call *const volatile *helped;
+  const tn__plugin_call *const volatile *helped; /* for reports of a crash: the plugin call that this thread helps */
 } surroundings;
 
-static surroundings enter(const tn__loop_share *l)
+static surroundings surroundings_enter(const tn__loop_share *l)
 {
   surroundings mine = { tn__float_mode(), tn__account_now, tn__plugin_call_helped };
   if (l->float_mode != mine.float_mode) tn__set_float_mode(l->float_mode);
@@ -72,43 +81,47 @@ static surroundings enter(const tn__loop_share *l)
   return mine;
 }
 
-static void leave(const tn__loop_share *l, surroundings mine)
+static void surroundings_leave(const tn__loop_share *l, surroundings mine)
 {
   if (l->float_mode != mine.float_mode) tn__set_float_mode(mine.float_mode);
   tn__account_now = mine.account;
   tn__plugin_call_helped = mine.helped;
 }
 
-/* All parts that are left, one after the other. Gives how many it took. */
-static uint32_t help(tn__seat *helper, tn__seat *other)
+/* Runs all parts that are left, one after the other. Returns their number. The loop's fields may be
+ * read only while this thread has a part that is not counted in `left`. */
+static uint32_t loop_run_parts(tn__seat *helper, tn__seat *other)
 {
   tn__loop_share *l = &other->loop;
   uint32_t part, done = 0;
   surroundings mine = { 0, NULL };
-  while (take(l, false, &part)) {
+  while (loop_take(l, false, &part)) {
     if (done++ == 0) {
       helper->looping = true;
-      mine = enter(l);
+      mine = surroundings_enter(l);
       if (more_may_come(helper->crew)) call_for_help(helper->crew, l, 0, l->part_ns);
     }
     run_part(l, part);
   }
   if (done == 0) return 0;
-  leave(l, mine);
+  surroundings_leave(l, mine);
   helper->looping = false;
   return done;
 }
 
+/* `helpers` is counted only if a loop may have fewer helpers than the client has workers. The
+ * decrement of `left` is the last access to the loop, except for unparking its caller, whose seat
+ * lives as long as the client. */
 bool tn__loop_help(tn__seat *helper, tn__seat *other)
 {
   tn__loop_share *l = &other->loop;
   const tn__pool_client *client = helper->crew->client;
   uint32_t done = 0;
   if (!tn__loop_counts(client)) {
-    done = help(helper, other);
+    done = loop_run_parts(helper, other);
   } else {
     if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) < client->max_helpers)
-      done = help(helper, other);
+      done = loop_run_parts(helper, other);
     atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_relaxed);
   }
   if (done > 0 && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) == done) tn__unpark(&other->parker);
@@ -119,7 +132,7 @@ bool tn__loop_help(tn__seat *helper, tn__seat *other)
 
 static bool all_done(const tn__loop_share *l) { return atomic_load_explicit(&l->left, memory_order_acquire) == 0; }
 
-/* Until those who took parts have ended them. */
+/* Waits until helpers have run the parts that they took. Runs no other tasks meanwhile. */
 static void wait_for_helpers(tn__seat *seat)
 {
   tn__loop_share *l = &seat->loop;
@@ -133,12 +146,22 @@ static void wait_for_helpers(tn__seat *seat)
   }
 }
 
-/* The parts: at least `grain` items each, and edges that vectors like. 0: it is not worth two. */
-static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns, uint32_t threads)
+/* The largest number of parts that this loop is worth for that many threads, as a number that may
+ * be below 1. */
+static double most_parts(double all_ns, uint32_t threads)
 {
-  double all = (double)n * cost_ns, each = all / threads / PART_NS;
-  double most = threads * (each < 1 ? 1 : each > PARTS_PER_THREAD ? PARTS_PER_THREAD : (double)(int)each);
-  if (all / LEAST_NS < most) most = all / LEAST_NS;
+  double each = all_ns / threads / PART_NS;
+  if (each < 1) each = 1;
+  if (each > PARTS_PER_THREAD) each = PARTS_PER_THREAD;
+  double most = threads * (double)(int)each;
+  return all_ns / LEAST_NS < most ? all_ns / LEAST_NS : most;
+}
+
+/* Cuts the loop into parts of at least `grain` items, with edges that suit vectors. Returns their
+ * number; 0: it is not worth two. */
+static uint32_t loop_cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns, uint32_t threads)
+{
+  double most = most_parts((double)n * cost_ns, threads);
   if (grain < 1) grain = 1;
   if ((double)(n / grain) < most) most = (double)(n / grain);
   if (!(most >= 2)) return 0;
@@ -147,7 +170,7 @@ static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns,
   if (size < grain) size = grain;
   if (size >= 256) size += -size & (size >= 1024 ? 63 : 15);
   parts = n / size + (n % size >= grain || n < size);
-  if (parts > threads && parts % threads != 0) { /* somebody would have one more */
+  if (parts > threads && parts % threads != 0) { /* some threads would get one part more than others */
     parts -= parts % threads;
     size = n / parts + (n % parts != 0);
     parts = n / size + (n % size >= grain || n < size);
@@ -159,15 +182,16 @@ static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns,
   return parts < 2 ? 0 : (uint32_t)parts;
 }
 
-/* Whether somebody would come: one who looks for work, or was not seated yet. */
-static bool somebody(const tn__crew *crew)
+/* Whether the crew can have helpers at all. */
+static bool may_have_helpers(const tn__crew *crew)
 {
   return crew->client->max_helpers > 0 && tn__pool_alive(crew->client->pool);
 }
 
-/* What was said of the cost may be far off: when it matters, the first part, which the caller has, is measured. Gives
+/* Calls the first helpers. The kernel's estimate of the cost may be far off: where that decides
+ * whether help is worth it, the first part, which the caller has, is run and measured. Returns
  * whether it was run. */
-static bool begin(tn__seat *seat, tn__loop_share *l)
+static bool loop_begin(tn__seat *seat, tn__loop_share *l)
 {
   if (!more_may_come(seat->crew)) return false;
   double worth = tn__crew_worth(seat->crew), all = l->part_ns * l->n_parts, part_ns = l->part_ns;
@@ -186,22 +210,24 @@ static bool begin(tn__seat *seat, tn__loop_share *l)
   return measured;
 }
 
-/* The first part is the caller's from the beginning. */
+/* The caller has the first part from the beginning. Storing `range` publishes the loop; everything
+ * else is set before. */
 static void run_shared(tn__seat *seat, tn__loop_share *l)
 {
   uint32_t part, done = 1;
   seat->looping = true;
   atomic_store_explicit(&l->left, l->n_parts, memory_order_relaxed);
   atomic_store_explicit(&l->range, UINT64_C(1) << 32 | l->n_parts, memory_order_release);
-  if (!begin(seat, l)) run_part(l, 0);
-  for (; take(l, true, &part); done++) run_part(l, part);
+  if (!loop_begin(seat, l)) run_part(l, 0);
+  for (; loop_take(l, true, &part); done++) run_part(l, part);
   if (done != l->n_parts && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) != done)
     wait_for_helpers(seat);
   seat->looping = false;
 }
 
-/* A loop of a step whose kind is known. */
-static void note(tn__crew *crew, double all)
+/* Accounts for a loop of a step whose kind is known: ahead_ns is the estimated time of the rest of
+ * the step's loops, according to the step before. */
+static void note_loop(tn__crew *crew, double all)
 {
   crew->ahead_ns = crew->profile->loops_ns - crew->loops_ns;
   if (crew->sure && crew->ahead_ns < 2 * tn__crew_worth(crew)) crew->ahead_ns = tn__crew_worth(crew);
@@ -215,9 +241,9 @@ void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
   tn__seat *seat = tn__seat_now;
   double all = (double)n * cost_ns;
   bool shared = crew != NULL && all >= TN__LOOP_NS && seat != NULL && seat->crew == crew && !seat->looping &&
-                somebody(crew);
-  if (shared && crew->profile != NULL && tn__seat_owns(seat)) note(crew, all);
-  if (!shared || crew->alone || cut(&seat->loop, n, grain, cost_ns, crew->client->max_helpers + 1) == 0) {
+                may_have_helpers(crew);
+  if (shared && crew->profile != NULL && tn__seat_owns(seat)) note_loop(crew, all);
+  if (!shared || crew->alone || loop_cut(&seat->loop, n, grain, cost_ns, crew->client->max_helpers + 1) == 0) {
     fn(user, 0, n);
     return;
   }

@@ -29,7 +29,7 @@ void tn__park(tn__parker *p, int64_t deadline_ns)
 bool tn__unpark(tn__parker *p)
 {
   if (atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel) == 0) return false;
-  tn__mutex_lock(&p->mu); /* by now it sleeps, or has yet to check `parked` */
+  tn__mutex_lock(&p->mu); /* once the lock is free, the thread sleeps, or has yet to check `parked` */
   tn__mutex_unlock(&p->mu);
   tn__cond_signal(&p->woken);
   return true;

@@ -8,22 +8,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread that sleeps until the event that it waits for may have occurred. It sets `parked`, checks again, and sleeps.
- * The waking thread clears `parked`, and wakes it if it was set. Both use exchanges, so at least one of the two sees
- * the other. */
+/* The state of a thread that sleeps until the event that it waits for may have occurred. It sets
+ * `parked`, checks the condition again, and sleeps. The waking thread makes the condition true,
+ * then clears `parked`, and wakes the sleeper if it was set. Both use exchanges of the same
+ * variable, so at least one of the two sees the other's change: no wake-up is lost. */
 typedef struct tn__parker {
-  _Atomic uint32_t parked;
-  tn__mutex mu;
+  _Atomic uint32_t parked; /* 1: the thread sleeps, or is about to */
+  tn__mutex mu;            /* with `woken`, only for the sleep; it guards nothing */
   tn__cond woken;
 } tn__parker;
 
 void tn__parker_init(tn__parker *parker);
 void tn__parker_fini(tn__parker *parker);
-/* After tn__park_begin and another check: sleeps until a thread calls tn__unpark; monotonic deadline, 0 = none. */
+/* Use: tn__park_begin, check the condition, then tn__park, or tn__park_cancel if it holds already.
+ * tn__park sleeps until a thread calls tn__unpark; monotonic deadline, 0 = none. */
 static inline void tn__park_begin(tn__parker *p) { atomic_exchange_explicit(&p->parked, 1, memory_order_acq_rel); }
 void tn__park(tn__parker *parker, int64_t deadline_ns);
 static inline void tn__park_cancel(tn__parker *p) { atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel); }
-bool tn__unpark(tn__parker *parker); /* whether it was parked */
+/* Any thread. Returns whether the thread was parked. */
+bool tn__unpark(tn__parker *parker);
 
 /* Tells the processor that this thread spins. */
 static inline void tn__relax(void)

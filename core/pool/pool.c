@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools: the default one, those with names, those of their own. They stand in a list as long as somebody holds them. */
+/* Pools: the default pool, named pools, private pools. All are in a list as long as there are
+ * references to them.
+ *
+ * The list does not count as a reference. A pool whose last reference is gone may still be in it
+ * for a moment, so a lookup takes a reference only if there are others (hold), and else makes
+ * another pool. */
 #define _GNU_SOURCE
 #include <core/pool/pool_internal.h>
 
@@ -8,14 +13,16 @@
 static tn__mutex list_mu = TN__MUTEX_INIT("worker pools", TN_RANK_POOLS);
 static tn__pool *default_pool; /* guarded by list_mu, not counted */
 static tn__pool *list;         /* of all pools; guarded by list_mu, not counted */
-static uint32_t rounds;        /* of tn_join_workers; guarded by list_mu */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint32_t rounds;        /* number of calls of tn_join_workers; guarded by list_mu */
+static pthread_once_t once = PTHREAD_ONCE_INIT; /* installs the fork handlers */
 
 _Atomic uint32_t tn__pool_forks;
 
 /* ---- fork ---- */
 
-/* The lock of the list is free in the child, and the list is empty: the pools of the parent have no threads there. */
+/* In a child process the lock of the list is free, and the list is empty: the parent's pools have
+ * no threads there. A session of the parent that is used in the child finds its pool dead
+ * (tn__pool_alive) and runs without workers. */
 static void before_fork(void) { pthread_mutex_lock(&list_mu.mu); }
 static void in_parent(void) { pthread_mutex_unlock(&list_mu.mu); }
 
@@ -26,6 +33,7 @@ static void in_child(void)
   pthread_mutex_unlock(&list_mu.mu);
 }
 
+/* Once, before the first pool is made. */
 static void install(void) { pthread_atfork(before_fork, in_parent, in_child); }
 
 /* ---- making ---- */
@@ -40,7 +48,7 @@ static void free_pool(tn__pool *pool)
     tn__free(pool->workers[i], sizeof *pool->workers[i]);
   }
   tn__free(pool->workers, pool->room * sizeof *pool->workers);
-  if (tn__pool_alive(pool)) { /* somebody may hold, or wait at, what a child process has of them */
+  if (tn__pool_alive(pool)) { /* in a child process, a thread of the parent may hold the lock, or wait: leave both */
     tn__cond_fini(&pool->left);
     tn__mutex_fini(&pool->mu);
   }
@@ -77,7 +85,7 @@ static tn__pool *make(const char *name, uint32_t workers, bool pin, tn_error *er
   return NULL;
 }
 
-/* One that is in the list. Its lock is held. */
+/* Makes a pool and adds it to the list, whose lock is held. */
 static tn__pool *make_listed(const char *name, uint32_t workers, bool pin, tn_error *err)
 {
   tn__pool *pool = make(name, workers, pin, err);
@@ -98,7 +106,8 @@ tn_status tn__pool_private(uint32_t workers, bool pin, tn__pool **out, tn_error 
 
 /* ---- finding ---- */
 
-/* Of a pool in the list: one that is just going stays as it is, and another one takes its place. */
+/* Takes a reference to a pool in the list, whose lock is held. False: the last reference is gone,
+ * and the pool is about to be unlisted. */
 static bool hold(tn__pool *pool)
 {
   uint32_t refs = atomic_load_explicit(&pool->refs, memory_order_relaxed);
@@ -130,7 +139,7 @@ tn_status tn__pool_named(const char *name, uint32_t workers, tn__pool **out, tn_
     pool = pool->next;
   if (pool != NULL && pool->n_workers != workers) {
     st = tn_error_set(err, TN_INVALID_ARGUMENT,
-                      "the pool '%s' has %u threads, %u were asked for: all sessions that name it must ask for the "
+                      "the pool '%s' has %u threads, but %u were requested: all sessions that name it must request the "
                       "same number", name, pool->n_workers, workers);
   } else if (pool != NULL && hold(pool)) {
     *out = pool;
@@ -164,7 +173,7 @@ void tn__pool_unref(tn__pool *pool)
 uint32_t tn__pool_workers(const tn__pool *pool) { return pool->n_workers; }
 bool tn__pool_join(tn__pool *pool) { return tn__pool_stop(pool); }
 
-/* A pool that this round did not have yet, with a reference; NULL = all had their turn. */
+/* A reference to a pool that has not had its turn in this round; NULL = all have had it. */
 static tn__pool *next_of_round(uint32_t number)
 {
   tn__mutex_lock(&list_mu);
@@ -180,7 +189,7 @@ tn_status tn_join_workers(tn_error *err)
   tn__error_reset(err);
   if (tn__worker_number() != 0)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "tn_join_workers: this thread is a worker, it cannot wait for itself");
+                        "tn_join_workers: this thread is a worker, so it cannot wait for itself");
   tn__mutex_lock(&list_mu);
   uint32_t number = ++rounds;
   tn__mutex_unlock(&list_mu);

@@ -30,10 +30,12 @@ typedef struct tn__crew tn__crew;
 /* Number of CPUs that this process may use: its affinity, and the quota of its control group rounded up. At least 1. */
 uint32_t tn__usable_cpus(void);
 
-/* Each returns a reference; releasing the last one joins the workers. A thread is started when there is work for it.
+/* Each returns a reference; releasing the last one joins the workers. A thread is started when there
+ * is work for it. Any thread.
  * default: as many workers as usable CPUs.
  * private: a pool of its own. pin: worker i stays on the i-th usable CPU, where the system can do that.
- * named:   one pool for all callers that use the name. TN_INVALID_ARGUMENT if it has another number of workers. */
+ * named:   one pool for all callers that use the name. TN_INVALID_ARGUMENT if it has another number
+ *          of workers. */
 tn_status tn__pool_default(tn__pool **out, tn_error *err);
 tn_status tn__pool_private(uint32_t workers, bool pin, tn__pool **out, tn_error *err);
 tn_status tn__pool_named(const char *name, uint32_t workers, tn__pool **out, tn_error *err);
@@ -59,7 +61,7 @@ typedef struct tn__client_config {
 } tn__client_config;
 #define TN__SPIN_US 50 /* the usual spin_us */
 
-/* Takes a reference to the pool. */
+/* Takes a reference to the pool. Starts no thread. */
 tn_status tn__client_create(tn__pool *pool, const tn__client_config *config, tn__pool_client **out, tn_error *err);
 /* No step of the client may run. Waits for workers that are leaving its crews. NULL allowed. */
 void tn__client_destroy(tn__pool_client *client);
@@ -68,13 +70,14 @@ uint32_t tn__client_width(const tn__pool_client *client);
 
 /* ---- crews ---- */
 
-/* A crew for a step, with this thread as the owner; the client keeps it between steps. NULL without memory: the step
- * then runs without a crew. Between take and put idle workers stay awake for spin_us. */
+/* A crew for a step, with this thread as the owner; the client keeps it between steps. NULL without
+ * memory: the step then runs without a crew. Between take and put, idle workers stay awake for
+ * spin_us. */
 tn__crew *tn__crew_take(tn__pool_client *client);
 /* The same for steps that repeat: the crew measures what their loops gain from help and remembers it by this address,
  * which is only compared. */
 tn__crew *tn__crew_take_for(tn__pool_client *client, const void *kind);
-/* All submitted tasks have run. The owner only. NULL allowed. */
+/* Returns the crew to the client. All submitted tasks must have run. The owner only. NULL allowed. */
 void tn__crew_put(tn__crew *crew);
 /* For a step that continues from call to call (a partial run): another thread becomes the owner in between. Without an
  * owner, workers may run tasks, but nothing guarantees that any thread does. */
@@ -84,8 +87,8 @@ void tn__crew_enter(tn__crew *crew);
 /* Runs once. The submitter owns the memory and may reuse it as soon as `run` begins. */
 typedef struct tn__task {
   void (*run)(struct tn__task *task);
-  struct tn__task *next; /* used by the crew */
-  float cost_ns;         /* used by the crew */
+  struct tn__task *next; /* used by the crew, as is the next field */
+  float cost_ns;
 } tn__task;
 
 /* Any thread. Wakes a worker if the tasks in this thread's deque cost more than a wake-up: a thread with several ready
@@ -103,8 +106,8 @@ bool tn__crew_wait(tn__crew *crew, bool (*over)(void *user), void *user, int64_t
 /* From a task, or from any thread if the client lives until this has returned. */
 void tn__crew_notify(tn__crew *crew);
 
-/* The usual `over`: a counter that is 0. Each task counts it down at its end; that is its last access to memory of the
- * step. */
+/* The usual `over`: true once a counter is 0. Each task counts it down at its end; that must be its
+ * last access to memory of the step. */
 bool tn__counted_down(void *counter /* _Atomic uint32_t */);
 void tn__count_down(tn__crew *crew, _Atomic uint32_t *counter);
 

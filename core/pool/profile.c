@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether steps of a kind are faster with help. What a worker brings depends on more than the work: how soon this
- * machine wakes one, what else it does, whose cache holds the weights. So now and then a few steps go the other way,
- * and the medians of the last times of both ways decide until the next time. That comes at once when steps with help
- * have become slower than they were alone. */
+/* Decides by measurement whether steps of a kind are faster with helpers or alone. The gain from a
+ * helper depends on more than the work: on how quickly this machine wakes a thread, on its other
+ * load, on which CPU's cache holds the weights. So from time to time there is a trial: a few steps
+ * run in the way that is not in use. Then the medians of the latest times of both ways decide,
+ * until the next trial. A trial comes at once when steps with help have become slower than they
+ * were alone.
+ *
+ * A profile belongs to a crew, and only the crew's owner uses it. */
 #include <core/pool/pool_internal.h>
 
-#define WARM 8 /* first steps with help, which do not count: a CPU that sleeps shortly wakes sooner by and by */
-#define FIRST_PAUSE 16   /* steps from one trial to the next: in the beginning, */
-#define SHORT_PAUSE 8    /* where much is missed if the last one was wrong, */
-#define SHORT_MOST 128   /* twice as many each time, up to this; */
-#define PAUSE 512        /* else, */
-#define LONG_PAUSE 2048  /* up to this */
-#define MUCH 10          /* times of what a wake-up is worth */
-#define BETTER 1.00      /* of the time alone is what help has to take at most */
-#define SLOW 20           /* steps with help that are too slow, nearly one after the other */
+/* The first steps of a trial with help are not measured: wake-ups get faster as CPUs leave deep
+ * sleep states. */
+#define WARM 8
+/* The pause between two trials, in steps. It doubles as long as trials confirm the way in use. */
+#define FIRST_PAUSE 16   /* before the first trial */
+#define SHORT_PAUSE 8    /* minimum and maximum where much would be lost if the last trial was wrong */
+#define SHORT_MOST 128
+#define PAUSE 512        /* minimum and maximum otherwise */
+#define LONG_PAUSE 2048
+#define MUCH 10          /* much: the loops take this many times the work that is worth a wake-up, and run alone */
+#define BETTER 1.00      /* help is used if it takes at most this part of the time alone */
+#define SLOW 20          /* steps with help that are too slow, nearly consecutive ones, that cause a trial */
 
-enum { HELPED, ALONE };
+enum { HELPED, ALONE }; /* the two ways, also indices of tn__profile.times */
 
-static tn__profile *find(tn__crew *crew, const void *kind)
+/* The profile of this kind. Kinds are hashed to places; a kind replaces another one in its place. */
+static tn__profile *profile_find(tn__crew *crew, const void *kind)
 {
   tn__profile *h = &crew->profiles[(uint32_t)((uintptr_t)kind >> 5) * 0x9e3779b1u >> 24 & (TN__PROFILES - 1)];
   if (h->kind != kind) *h = (tn__profile){ .kind = kind, .way = HELPED, .pause = FIRST_PAUSE };
   return h;
 }
 
-/* The way of this step, and the place of its time among those that count; -1 = it does not. */
+/* The way of this step. *place: where its time goes in tn__profile.times; below 0: it is not
+ * measured. After the pause a trial of the other way begins, with WARM steps that are not measured
+ * (1 when alone). */
 static int way_of(const tn__profile *h, int *place)
 {
   int way = h->way, other = way == HELPED ? ALONE : HELPED;
@@ -38,7 +48,7 @@ static int way_of(const tn__profile *h, int *place)
 
 void tn__profile_begin(tn__crew *crew, const void *kind)
 {
-  tn__profile *h = find(crew, kind);
+  tn__profile *h = profile_find(crew, kind);
   int place, way = way_of(h, &place);
   crew->profile = h;
   crew->alone = way == ALONE;
@@ -58,6 +68,8 @@ static float median(const float *times)
   return s[TN__PROFILE_TIMES / 2];
 }
 
+/* The end of a trial: chooses the way, and the pause until the next trial. worth: work in ns that
+ * is worth a wake-up. */
 static void decide(tn__profile *h, double worth)
 {
   h->alone_ns = median(h->times[ALONE]);
@@ -70,7 +82,8 @@ static void decide(tn__profile *h, double worth)
   h->turn = h->slow = 0;
 }
 
-/* Of a step in the way that was decided on. */
+/* After a step in the chosen way: starts a trial if help has become too slow. One fast step makes
+ * up for half of the slow ones. */
 static void watch(tn__profile *h, float ns)
 {
   if (h->way != HELPED || h->alone_ns <= 0) return;

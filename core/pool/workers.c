@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: how they are started, called and joined, and what a call costs. */
+/* Workers: how they are started, called and joined, and how the cost of a call is measured.
+ *
+ * The life of a worker: it sleeps until it gets a seat in a crew; works there until the crew has no
+ * more work, or other crews need workers; then takes the next seat for which a crew is waiting, or
+ * sleeps again. Seats and the list of waiting crews are changed under the pool's lock. A worker's
+ * own lock guards only the seat that it is given.
+ *
+ * Order of locks: the pool's lock, then a worker's. */
 #define _GNU_SOURCE
 #include <core/pool/pool_internal.h>
 
@@ -10,21 +17,22 @@
 #include <sys/prctl.h>
 #endif
 
-#define STACK_BYTES ((size_t)8 << 20) /* of addresses; some systems give threads much less */
-#define TURN_NS 2000000               /* how long others wait at least until a worker leaves a busy crew for them */
-#define NO_THREADS_NS 1000000000      /* until the system is asked again */
-#define FIRST_WAKE_NS 20000           /* before anything was measured */
+#define STACK_BYTES ((size_t)8 << 20) /* of address space; the default of some systems is much smaller */
+#define TURN_NS 2000000               /* a worker stays this long in a busy crew while other crews wait for workers */
+#define NO_THREADS_NS 1000000000      /* after a thread could not be started: time until the next attempt */
+#define FIRST_WAKE_NS 20000           /* estimates before anything is measured */
 #define FIRST_CALL_NS 3000
-#define LEAST_WAKE_NS 2000
-#define LEAST_NS 500
-#define MOST_NS 200000                /* more is a busy machine, not a slow wake-up */
+#define LEAST_WAKE_NS 2000            /* tn__pool_declined does not lower the estimate below this */
+#define LEAST_NS 500                  /* limits of a measured estimate: more than MOST_NS is due to a busy machine, */
+#define MOST_NS 200000                /* not to a slow wake-up */
 
-static _Thread_local tn__worker *this_worker;
+static _Thread_local tn__worker *this_worker; /* NULL: this thread is no worker */
 
 uint32_t tn__worker_number(void) { return this_worker == NULL ? 0 : this_worker->number; }
 
-/* ---- what a call costs ---- */
+/* ---- the cost of a call ---- */
 
+/* The estimates are updated by several threads without a lock. A lost update does no harm. */
 static void set_worth(tn__pool *pool)
 {
   int64_t wake = atomic_load_explicit(&pool->wake_ns, memory_order_relaxed);
@@ -39,12 +47,14 @@ void tn__pool_measures(tn__pool *pool)
   set_worth(pool);
 }
 
-/* Follows the median: on a busy machine a few wake-ups take milliseconds, which says nothing of the others. */
+/* Moves the estimate towards the sample by a fixed step, so that it approximates the median: on a
+ * busy machine a few wake-ups take milliseconds, which says nothing about the others. */
 static void measured(tn__pool *pool, _Atomic int64_t *median, int64_t sample)
 {
   int64_t old = atomic_load_explicit(median, memory_order_relaxed);
   int64_t now = sample > old ? old + old / 8 : old - old / 8;
-  now = now < LEAST_NS ? LEAST_NS : now > MOST_NS ? MOST_NS : now;
+  if (now < LEAST_NS) now = LEAST_NS;
+  if (now > MOST_NS) now = MOST_NS;
   atomic_store_explicit(median, now, memory_order_relaxed);
   set_worth(pool);
 }
@@ -59,8 +69,10 @@ void tn__pool_declined(tn__pool *pool)
 
 /* ---- seats ---- */
 
-/* A place for a worker in the crew, if its client may have one more at work. The pool's lock is held. */
-static tn__seat *claim(tn__crew *crew)
+/* A place for one more worker in the crew; NULL: its client has as many at work as it may, or no
+ * memory. The pool's lock is held. The seat is published before n_seats, since thieves read both
+ * without the lock. */
+static tn__seat *seat_claim(tn__crew *crew)
 {
   tn__pool_client *client = crew->client;
   if (client->closing || atomic_load_explicit(&client->seated, memory_order_relaxed) >= client->workers) return NULL;
@@ -78,7 +90,8 @@ static tn__seat *claim(tn__crew *crew)
   return seat;
 }
 
-static void release(tn__pool *pool, tn__seat *seat)
+/* Gives up a seat. The pool's lock is held. */
+static void seat_release(tn__pool *pool, tn__seat *seat)
 {
   tn__pool_client *client = seat->crew->client;
   seat->taken = false;
@@ -87,7 +100,11 @@ static void release(tn__pool *pool, tn__seat *seat)
   if (client->closing) tn__cond_broadcast(&pool->left);
 }
 
-/* ---- calls for which nobody had time ---- */
+/* ---- calls that no worker could answer at once ---- */
+
+/* Crews that wait for a worker are in a list, the one that has waited longest first. They are also
+ * counted, either for the pool or for their client, so that workers at work see without a lock that
+ * they are needed elsewhere (tn__asked_elsewhere). All functions here need the pool's lock. */
 
 static _Atomic uint32_t *counter_of(tn__crew *crew)
 {
@@ -114,14 +131,15 @@ static void take_call(tn__pool *pool, tn__crew **at)
   atomic_store_explicit(&crew->called, TN__CALLED_NOT, memory_order_relaxed);
 }
 
-/* The first crew that still has work and may have one more; those without work are forgotten. */
+/* A seat in the first crew that still has work and may have one more worker. Crews without work are
+ * removed from the list. NULL: there is none. */
 static tn__seat *answer_call(tn__pool *pool)
 {
   for (tn__crew **at = &pool->calls; *at != NULL;) {
     tn__crew *crew = *at;
     tn__seat *seat = NULL;
     bool work = tn__crew_has_work(crew);
-    if (work) seat = claim(crew);
+    if (work) seat = seat_claim(crew);
     if (!work || seat != NULL) take_call(pool, at);
     else at = &crew->next_call;
     if (seat != NULL) return seat;
@@ -141,7 +159,8 @@ void tn__pool_forget(tn__crew *crew)
 
 /* ---- the thread ---- */
 
-/* Whether another crew has waited for its turn long enough. */
+/* Whether other crews have waited long enough for this worker. *since: when it first noticed that
+ * they wait, 0 = it has not. */
 static bool turn_is_over(const tn__pool_client *client, int64_t *since)
 {
   if (!tn__asked_elsewhere(client)) {
@@ -153,7 +172,9 @@ static bool turn_is_over(const tn__pool_client *client, int64_t *since)
   return now - *since > TURN_NS;
 }
 
-static void work(tn__seat *seat)
+/* Works in a crew until there is no more work, or workers are needed elsewhere. Tasks may be left
+ * in its deque: it wakes the owner for them. */
+static void seat_work(tn__seat *seat)
 {
   int64_t since = 0;
   seat->below = NULL;
@@ -169,13 +190,13 @@ static void work(tn__seat *seat)
   if (tn__deque_count(&seat->deque) > 0) tn__unpark(&atomic_load(&seat->crew->seats[0])->parker);
 }
 
-/* After a crew: where to go next; NULL = to sleep, and `stop` says whether for good. */
-static tn__seat *go_on(tn__worker *w, tn__seat *seat, bool *stop)
+/* Leaves a crew. Returns the next seat; NULL: the worker sleeps, or ends if *stop. */
+static tn__seat *worker_next(tn__worker *w, tn__seat *seat, bool *stop)
 {
   tn__pool *pool = w->pool;
   tn__mutex_lock(&pool->mu);
-  bool more = tn__crew_has_work(seat->crew); /* it leaves because it is asked elsewhere, or just now something came */
-  release(pool, seat);
+  bool more = tn__crew_has_work(seat->crew); /* it leaves for another crew, or work has just arrived */
+  seat_release(pool, seat);
   if (more && !seat->crew->client->closing && !pool->stopping) add_call(pool, seat->crew, TN__CALLED_POOL);
   *stop = pool->stopping;
   seat = *stop ? NULL : answer_call(pool);
@@ -188,7 +209,7 @@ static tn__seat *go_on(tn__worker *w, tn__seat *seat, bool *stop)
   return seat;
 }
 
-/* NULL: it is to end. */
+/* NULL: the worker is to end. */
 static tn__seat *sleep_until_called(tn__worker *w)
 {
   tn__mutex_lock(&w->mu);
@@ -219,10 +240,10 @@ static void *worker_main(void *arg)
   bool stop = false;
   this_worker = w;
   name_thread(w->number);
-  if (w->pool->pin) tn__cpus_pin(&w->pool->cpus, w->number); /* the caller has the first one */
+  if (w->pool->pin) tn__cpus_pin(&w->pool->cpus, w->number); /* numbers begin at 1: CPU 0 is left to the caller */
   for (tn__seat *seat = sleep_until_called(w); seat != NULL;) {
-    work(seat);
-    seat = go_on(w, seat, &stop);
+    seat_work(seat);
+    seat = worker_next(w, seat, &stop);
     if (seat == NULL && !stop) seat = sleep_until_called(w);
   }
   return NULL;
@@ -230,7 +251,8 @@ static void *worker_main(void *arg)
 
 /* ---- starting ---- */
 
-/* Signals of the program are for its own threads; those of faults, and of profilers, come to whom they concern. */
+/* The program's signals are delivered to its own threads. Not blocked: those of faults, which must
+ * be delivered to the thread that caused them, and that of profilers. */
 static void block_signals(sigset_t *before)
 {
   sigset_t set;
@@ -240,7 +262,8 @@ static void block_signals(sigset_t *before)
   pthread_sigmask(SIG_SETMASK, &set, before);
 }
 
-static bool start(tn__worker *w)
+/* Starts the thread of a worker, with signals blocked. False: the system has no thread to give. */
+static bool worker_start(tn__worker *w)
 {
   pthread_attr_t attr;
   sigset_t before;
@@ -253,7 +276,8 @@ static bool start(tn__worker *w)
   return w->started;
 }
 
-/* One that never ran, or was joined. The pool's lock is held. NULL without memory. */
+/* A worker without a thread: one that was joined, or a new one. The pool's lock is held. NULL
+ * without memory. */
 static tn__worker *unused_worker(tn__pool *pool)
 {
   for (size_t i = 0; i < pool->n_made; i++)
@@ -269,15 +293,17 @@ static tn__worker *unused_worker(tn__pool *pool)
   return w;
 }
 
-/* A worker is not to share the CPU with who calls it: some systems put a thread that is woken next to who woke it,
- * though another CPU has nothing to do, and leave it there. The pool's lock is held, so the thread is there. */
+/* Keeps a worker off the CPU of the thread that calls it. Some systems place a woken thread on the
+ * CPU of the thread that woke it although other CPUs are idle, and leave it there. The pool's lock
+ * is held, so the thread exists. */
 static void keep_apart(tn__pool *pool, tn__worker *w)
 {
   int cpu = pool->pin ? -1 : tn__cpu_now();
   if (cpu >= 0 && cpu != w->off && tn__cpus_keep_off(&pool->cpus, w->thread, w->off, cpu)) w->off = cpu;
 }
 
-/* A new thread in the seat; false: there is none to be had. The pool's lock is held. */
+/* Starts a new thread in the seat. False: the system has none to give, or there is no memory. The
+ * pool's lock is held. */
 static bool start_in(tn__pool *pool, tn__seat *seat)
 {
   int64_t now = tn__now_ns();
@@ -287,11 +313,11 @@ static bool start_in(tn__pool *pool, tn__seat *seat)
     tn__mutex_lock(&w->mu);
     w->seat = seat;
     w->stop = false;
-    w->called_at = 0; /* a start is no wake-up */
+    w->called_at = 0; /* starting a thread is not measured as a wake-up */
     tn__mutex_unlock(&w->mu);
   }
-  if (w != NULL && start(w)) {
-    w->off = this_worker == NULL ? -1 : this_worker->off; /* it has that from who starts it */
+  if (w != NULL && worker_start(w)) {
+    w->off = this_worker == NULL ? -1 : this_worker->off; /* a thread inherits the affinity of its creator */
     keep_apart(pool, w);
     atomic_fetch_add_explicit(&pool->n_started, 1, memory_order_relaxed);
     return true;
@@ -303,6 +329,8 @@ static bool start_in(tn__pool *pool, tn__seat *seat)
 
 /* ---- calling ---- */
 
+/* Gives a seat to the worker that fell asleep last; the caller signals it after the pool's lock is
+ * released. The lock is held, and there is an idle worker. */
 static tn__worker *take_idle(tn__pool *pool, tn__seat *seat, int64_t now)
 {
   tn__worker *w = pool->idle;
@@ -315,7 +343,8 @@ static tn__worker *take_idle(tn__pool *pool, tn__seat *seat, int64_t now)
   return w;
 }
 
-/* Another crew of the client has the workers: some time one of them comes over. */
+/* Other crews of the client have all of its workers: puts the crew in the list of calls, and one of
+ * them will change to it. */
 static void call_for_peers(tn__crew *crew)
 {
   tn__pool *pool = crew->client->pool;
@@ -326,6 +355,8 @@ static void call_for_peers(tn__crew *crew)
   tn__mutex_unlock(&pool->mu);
 }
 
+/* The checks before the lock only save time: the client has all its workers here or elsewhere, or
+ * the crew waits already. */
 void tn__pool_call(tn__crew *crew)
 {
   tn__pool_client *client = crew->client;
@@ -341,25 +372,27 @@ void tn__pool_call(tn__crew *crew)
   tn__worker *w = NULL;
   int64_t now = tn__now_ns();
   tn__mutex_lock(&pool->mu);
-  tn__seat *seat = pool->stopping ? NULL : claim(crew);
+  tn__seat *seat = pool->stopping ? NULL : seat_claim(crew);
   if (seat != NULL && pool->idle != NULL) {
     keep_apart(pool, pool->idle);
     w = take_idle(pool, seat, now);
   } else if (seat != NULL) {
     bool more = atomic_load_explicit(&pool->n_started, memory_order_relaxed) < pool->n_workers;
     if (!more || !start_in(pool, seat)) {
-      release(pool, seat);
+      seat_release(pool, seat);
       if (atomic_load_explicit(&pool->n_started, memory_order_relaxed) > 0) add_call(pool, crew, TN__CALLED_POOL);
     }
   }
   tn__mutex_unlock(&pool->mu);
   if (w == NULL) return;
-  tn__cond_signal(&w->called); /* workers stay as long as their pool, also joined ones */
+  tn__cond_signal(&w->called); /* without a lock: a worker's struct lives as long as its pool */
   measured(pool, &pool->call_ns, tn__now_ns() - now);
 }
 
 /* ---- joining ---- */
 
+/* While `stopping` is set no worker is started or called, and workers leave their crews. The pool
+ * can be used again afterwards. */
 bool tn__pool_stop(tn__pool *pool)
 {
   if (this_worker != NULL && this_worker->pool == pool) return false;
@@ -369,7 +402,7 @@ bool tn__pool_stop(tn__pool *pool)
   pool->stopping = true;
   pool->idle = NULL;
   atomic_store_explicit(&pool->n_idle, 0, memory_order_relaxed);
-  size_t n = pool->n_made; /* nobody is started now */
+  size_t n = pool->n_made; /* no worker is started from now on, so the list does not change */
   tn__mutex_unlock(&pool->mu);
   for (size_t i = 0; i < n; i++) {
     tn__worker *w = pool->workers[i];

@@ -14,13 +14,14 @@
 
 typedef struct tn__callable_slot {
   tn__gate gate; /* entered by each run */
-  _Atomic uint32_t generation;
-  _Atomic(tn__entry_point *) entry;
+  _Atomic uint32_t generation; /* odd: in use; even: released, or never used */
+  _Atomic(tn__entry_point *) entry; /* a reference; NULL: none */
 } tn__callable_slot;
 
 static uint32_t block_of(uint32_t number) { return 31 - (uint32_t)__builtin_clz(number / CALLABLE_BLOCK + 1); }
 static size_t bytes_of(uint32_t block) { return ((size_t)CALLABLE_BLOCK << block) * sizeof(tn__callable_slot); }
 
+/* The slot with a number; NULL: its block was not allocated. */
 static tn__callable_slot *slot_at(const tn_session *session, uint32_t number)
 {
   uint32_t block = block_of(number), first = CALLABLE_BLOCK * ((1u << block) - 1);
@@ -58,6 +59,8 @@ static void end_slot(tn_session *session, tn__callable_slot *slot, uint32_t numb
 
 /* ---- making ---- */
 
+/* The number of an unused slot. Allocates its block if necessary; blocks are freed with the
+ * session. */
 static tn_status take_number(tn_session *session, uint32_t *number, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -81,6 +84,8 @@ static tn_status take_number(tn_session *session, uint32_t *number, tn_error *er
   return st;
 }
 
+/* Fills a slot. The generation is stored last: it makes the slot valid for runs. Takes over the
+ * entry on success. */
 static tn_status publish(tn_session *session, tn__entry_point *e, tn_callable *out, tn_error *err)
 {
   uint32_t number;
@@ -146,6 +151,7 @@ static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor 
   return why == NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor to write fetch %zu into %s", i, why);
 }
 
+/* Runs the entry point of a callable; the slot's gate keeps it alive. */
 static tn_status run_entry(tn_session *session, tn__entry_point *e, tn_tensor *const *feeds, size_t n_feeds,
                            tn_tensor **fetched, size_t n_fetches, tn_run_metadata *metadata, tn_error *err)
 {
@@ -224,6 +230,7 @@ tn_status tn_session_warm_callable(tn_session *session, tn_callable callable, co
   return st;
 }
 
+/* Does not enter the session, so that callables can be released while it is being closed. */
 tn_status tn_session_release_callable(tn_session *session, tn_callable callable, tn_error *err)
 {
   tn__error_reset(err);

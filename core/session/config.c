@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options from a serialized ConfigProto, and back. For both directions one table maps fields of the message to options.
- * The rest of the message is kept as bytes. */
+/* Options from a serialized ConfigProto, and back. For both directions one table maps fields of the
+ * message to options. The rest of the message is kept as bytes.
+ *
+ * Writing compares the options with those that the kept message stands for, and changes only the
+ * fields that differ. So reading and writing a message without a change in between returns the same
+ * bytes. */
 #include <core/formats/file.h>
 #include <core/formats/pbtxt/pbtxt.h>
 #include <core/session/session_internal.h>
 
-#define FILE_LIMIT ((uint64_t)64 << 20)
+#define FILE_LIMIT ((uint64_t)64 << 20) /* bytes of a file with a configuration */
 
+/* How a field's value is stored, and what it means for the option: LIMIT: negative = 0; LEVEL: -1,
+ * 0 = 0, 1; COUNTS, FILTERS, POOLS: lists; INNER: a message with parts of its own. The order
+ * matters: up to LEVEL numbers. */
 typedef enum form { FLAG, INT32, INT64, LIMIT, LEVEL, REAL, TEXT, COUNTS, FILTERS, POOLS, INNER } form;
 
+/* A field of a message and its option. */
 typedef struct part {
-  uint32_t field;
+  uint32_t field; /* number */
   form form;
   int option; /* TN__OPTION_... */
   const struct layer *inner;
 } part;
 
+/* The known fields of one message. */
 typedef struct layer {
   const part *parts;
   size_t n;
@@ -54,6 +63,7 @@ static const part config_parts[] = {
 };
 LAYER(config);
 
+/* The wire type of a field of this form. */
 static int wire_of(form f)
 {
   if (f == REAL) return TN__WIRE_FIXED64;
@@ -73,7 +83,7 @@ static const char *name_of(int option) { return tn_session_options_field((size_t
 /* ---- checking ---- */
 
 typedef struct reader {
-  const uint8_t *begin;
+  const uint8_t *begin; /* of the whole message, for errors */
   tn_session_options *to;
   tn_error *err;
 } reader;
@@ -84,11 +94,21 @@ static tn_status malformed(const reader *r, const void *at, const char *what)
                       (size_t)((const uint8_t *)at - r->begin), what);
 }
 
+/* The number of bytes of a character by its first byte; 0: no character begins with it. */
+static size_t utf8_length(unsigned char first)
+{
+  if (first < 0x80) return 1;
+  if (first < 0xc2) return 0; /* a continuation byte, or an encoding that is too long */
+  if (first < 0xe0) return 2;
+  if (first < 0xf0) return 3;
+  return first < 0xf5 ? 4 : 0; /* beyond U+10FFFF */
+}
+
 /* The number of bytes of a character in UTF-8. 0 if it is malformed: encoded too long, a surrogate, or beyond
  * U+10FFFF. */
 static size_t utf8_size(const unsigned char *p, size_t left)
 {
-  size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+  size_t n = utf8_length(p[0]);
   if (n == 0 || n > left) return 0;
   for (size_t i = 1; i < n; i++)
     if ((p[i] & 0xc0) != 0x80) return 0;
@@ -106,6 +126,7 @@ static tn_status check_text(const reader *r, tn__slice text)
   return TN_OK;
 }
 
+/* The field of a message type as TensorFlow defines it; NULL: unknown. */
 static const tn__pb_field *find_field(const tn__pb_message *type, uint32_t number)
 {
   for (size_t i = 0; i < type->n; i++)
@@ -113,6 +134,7 @@ static const tn__pb_field *find_field(const tn__pb_message *type, uint32_t numbe
   return NULL;
 }
 
+/* A run of packed numbers must consist of whole numbers. */
 static tn_status check_run(const reader *r, const tn__pb_field *f, tn__slice run)
 {
   const uint8_t *p = (const uint8_t *)run.data, *end = p + run.size;
@@ -154,6 +176,8 @@ static tn_status copy_text(const reader *r, tn__slice text, char **out)
   return *out != NULL ? TN_OK : tn__no_memory(r->err, "ConfigProto", text.size + 1);
 }
 
+/* Adds one element of a list: a device count (a map entry), a filter (a text), or a pool (a
+ * message). */
 static tn_status read_item(const reader *r, const part *p, tn__slice entry)
 {
   tn__slice text = { "", 0 };
@@ -187,6 +211,8 @@ static tn_status read_text(const reader *r, const part *p, tn__slice text)
 
 static tn_status read_layer(const reader *r, const layer *l, tn__slice message);
 
+/* Sets the option of one field. Protobuf's default for a real number means that the option is not
+ * set. */
 static tn_status read_part(const reader *r, const part *p, const tn__wire *w)
 {
   const char *name = name_of(p->option);
@@ -220,6 +246,7 @@ static tn_status read_layer(const reader *r, const layer *l, tn__slice message)
   return st;
 }
 
+/* Sets all options of the layer to their defaults: a message replaces them as a whole. */
 static tn_status clear_layer(tn_session_options *o, const layer *l)
 {
   tn_status st = TN_OK;
@@ -230,6 +257,7 @@ static tn_status clear_layer(tn_session_options *o, const layer *l)
   return st;
 }
 
+/* Reads into a copy, which then replaces the options: after an error they are unchanged. */
 static tn_status read_config(tn_session_options *options, tn__slice bytes, tn_error *err)
 {
   reader r = { .begin = (const uint8_t *)bytes.data, .err = err };
@@ -282,6 +310,7 @@ typedef struct writer {
   tn__sink *out;
 } writer;
 
+/* Whether a list has the same elements, in the same order. */
 static bool same_lists(const writer *wr, int option)
 {
   size_t n = tn__option_n_items(wr->now, option);
@@ -296,6 +325,7 @@ static bool same_lists(const writer *wr, int option)
 
 static bool changed_layer(const writer *wr, const layer *l);
 
+/* Whether the option differs from the kept message. */
 static bool changed(const writer *wr, const part *p)
 {
   switch (p->form) {
@@ -319,6 +349,7 @@ static bool changed_layer(const writer *wr, const layer *l)
   return false;
 }
 
+/* Writes all elements of a list. */
 static void write_items(const writer *wr, const part *p)
 {
   for (size_t i = 0; i < tn__option_n_items(wr->now, p->option); i++) {
@@ -390,6 +421,7 @@ static void write_layer(const writer *wr, const layer *l, tn__slice old, bool ad
   }
 }
 
+/* The message has 32 bits for some options that have 64. */
 static tn_status check_numbers(const tn_session_options *options, tn_error *err)
 {
   static const int narrow[] = { TN__OPTION_intra_op_threads, TN__OPTION_inter_op_threads };

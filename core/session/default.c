@@ -2,6 +2,8 @@
 /* Opening a session as the default session of a thread: scoped and interactive sessions. */
 #include <core/session/session_internal.h>
 
+/* Creates a session with this graph, if any, and makes it the default session of this thread until
+ * it is closed. */
 static tn_status open_default(const tn_session_options *options, tn_graph *graph, tn_session **out, tn_error *err)
 {
   tn_session *session;

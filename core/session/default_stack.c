@@ -19,16 +19,17 @@ typedef struct stack {
   struct stack *prev, *next; /* guarded by list_mu */
 } stack;
 
-static _Thread_local stack *mine;
+static _Thread_local stack *mine; /* owned by the thread; NULL: none yet */
 static tn__mutex list_mu = TN__MUTEX_INIT("stacks of default sessions", TN_RANK_DEFAULT_LIST);
 static stack *list; /* guarded by list_mu */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static int key_error = -1;
+static pthread_key_t key;  /* only for its destructor, which frees the stack when the thread ends */
+static int key_error = -1; /* 0: the key exists */
 
 /* ---- the stack of a thread ---- */
 
+/* The thread ends: sessions are no default sessions of it any more. */
 static void end_thread(void *its)
 {
   stack *s = its;
@@ -55,6 +56,7 @@ static __attribute__((destructor)) void unload(void)
   if (key_error == 0) pthread_key_delete(key);
 }
 
+/* Makes the calling thread's stack at its first use, and adds it to the list. */
 static tn_status make_mine(tn_error *err)
 {
   if (mine != NULL) return TN_OK;
@@ -110,7 +112,7 @@ static tn_status cannot_leave(const stack *s, const tn_session *session, tn_erro
                         s == NULL ? (size_t)0 : s->n);
   if (s->places[i - 1].opened)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "the session was opened as default session and stays it until tn_session_close");
+                        "the session was opened as default session and remains one until tn_session_close");
   return tn_error_set(err, TN_FAILED_PRECONDITION,
                       "the session is not the innermost default session of this thread: %zu that %s entered after it "
                       "must be left first", s->n - i, s->n - i == 1 ? "was" : "were");
@@ -166,6 +168,7 @@ tn_status tn__default_enter(tn_session **out, tn_error *err)
                       "by tn_session_enter_default, TN_SCOPED_SESSION or tn_session_open_interactive");
 }
 
+/* Both locks are taken: list_mu keeps the stacks alive, and a stack's lock excludes its thread. */
 void tn__default_forget(tn_session *session, bool opened_only)
 {
   if (atomic_load(&session->on_stacks) == 0) return;

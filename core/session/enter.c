@@ -10,6 +10,8 @@ static pthread_once_t drain_once = PTHREAD_ONCE_INIT;
 
 static void drain_init(void) { tn__cond_init(&drain_cond); }
 
+/* Enters the gate before `closed` is read: a thread that closes the session and then shuts the gate
+ * waits for this call, unless this call sees that the session is closed. */
 tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err)
 {
   if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
@@ -34,6 +36,7 @@ void tn__session_leave_as(tn_session *session, uint32_t thread)
   tn__mutex_unlock(&drain_mu);
 }
 
+/* The thread number selects the counter of the gate that this thread uses. */
 tn_status tn__session_enter(tn_session *session, tn_error *err)
 {
   return tn__session_enter_as(session, tn__thread_number(), err);

@@ -4,8 +4,10 @@
 #include <core/session/feeds.h>
 #include <core/session/step.h>
 
-#define KEY_ON_STACK 1024
+#define KEY_ON_STACK 1024 /* bytes; longer keys are allocated */
 
+/* Parses the names, brings them into canonical order, and gets the signature. All checks that need
+ * no plan are made before the signature is compiled. */
 static tn_status make_entry(tn_session *session, const tn__names *names, tn_tensor *const *feeds, bool partial,
                             tn__entry_point **out, tn_error *err)
 {

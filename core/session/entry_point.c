@@ -61,6 +61,8 @@ static tn__entry_point *evict_entry_locked(tn_session *session, const tn__entry_
   return oldest;
 }
 
+/* An entry point of an evicted signature is not kept: it would keep the signature alive, and the
+ * next call compiles it again. Another thread may have added one for the same names. */
 void tn__entry_keep(tn_session *session, tn__entry_point *e, const char *key, size_t size)
 {
   char *copy = tn__alloc(size);
@@ -84,6 +86,7 @@ void tn__entry_keep(tn_session *session, tn__entry_point *e, const char *key, si
   tn__entry_unref(evicted);
 }
 
+/* The references of the map pass to the chain: they are released after the lock. */
 tn__entry_point *tn__entries_evict_locked(tn_session *session, const tn__signature *s)
 {
   tn__entry_point *chain = NULL;

@@ -3,7 +3,7 @@
 #include <core/base/text.h>
 #include <core/session/session_internal.h>
 
-/* What is asked for, by names, for tn_session_run. */
+/* The arguments for tn_session_run: one fetch or one target, and values for some outputs. */
 typedef struct question {
   const char *fetch, *target; /* one of them is NULL */
   const char *const *inputs;
@@ -17,6 +17,7 @@ static tn_status begin(tn_session **session, tn_error *err)
   return *session != NULL ? tn__session_enter(*session, err) : tn__default_enter(session, err);
 }
 
+/* The caller's count keeps the session alive meanwhile. */
 static tn_status run(tn_session *session, const question *q, tn_tensor **out, tn_error *err)
 {
   return tn_session_run(session, NULL, q->inputs, q->values, q->n, &q->fetch, out, q->fetch != NULL ? 1 : 0, &q->target,
@@ -56,7 +57,7 @@ tn_status tn_run_operation_name(tn_session *session, const char *op, const char 
 
 /* ---- by output ---- */
 
-/* Names of outputs, in memory of the stack when they are few and short. */
+/* Names of outputs, on the stack if they are few and short. */
 #define NAMES_ON_STACK 8
 #define TEXT_ON_STACK 512
 #define INDEX_SIZE 12 /* ":2147483647" and a NUL */
@@ -69,6 +70,7 @@ typedef struct names {
   char fixed_text[TEXT_ON_STACK];
 } names;
 
+/* Makes "operation:index" for each output. The caller frees them with free_names. */
 static tn_status make_names(const tn_output *outputs, size_t n, names *to, tn_error *err)
 {
   size_t text = 0, list = 0;
@@ -98,7 +100,7 @@ static void free_names(names *n)
   if (n->size > 0) tn__free(n->list, n->size);
 }
 
-/* S-DEF-08; an index that is too large is found by its name. */
+/* S-DEF-08. An index that is too large is reported when the name is parsed. */
 static tn_status check_outputs(tn_graph *graph, const tn_output *outputs, size_t n, tn_error *err)
 {
   for (size_t i = 0; i < n; i++) {
@@ -106,7 +108,7 @@ static tn_status check_outputs(tn_graph *graph, const tn_output *outputs, size_t
     if (tn__operation_graph(outputs[i].op) != graph)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "operation '%s' is of another graph than the session's", name);
     if (outputs[i].index < 0)
-      return tn_error_set(err, TN_OUT_OF_RANGE, "output %d of operation '%s' was asked for", outputs[i].index, name);
+      return tn_error_set(err, TN_OUT_OF_RANGE, "output %d of operation '%s' was requested", outputs[i].index, name);
   }
   return TN_OK;
 }
@@ -133,6 +135,7 @@ static tn_status by_output_in(tn_session *session, tn_output fetch, question *q,
   return st;
 }
 
+/* The session is entered before the names are made: it keeps the graph with the operations alive. */
 static tn_status by_output(tn_session *session, tn_output fetch, const tn_output *inputs, tn_tensor *const *values,
                            size_t n, tn_tensor **out, tn_error *err)
 {

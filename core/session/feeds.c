@@ -4,7 +4,8 @@
 #include <core/graph/graph_structs.h>
 #include <core/session/feeds.h>
 
-/* Compares the known dimensions only. */
+/* Whether a tensor contradicts a shape. Rank -1 and dimensions below 0 are not known, and match
+ * everything. */
 static bool contradicts(const int64_t *dims, int64_t rank, const tn_tensor *t)
 {
   if (rank < 0) return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph of a session: set, extended, finalized. */
+/* The graph of a session: set, extended, finalized. `graph` is set once, and never changes to
+ * another object, so it is read without a lock. */
 #include <core/session/session_internal.h>
 
 static tn_status check_session(const tn_session *session, const char *call, tn_error *err)
@@ -7,6 +8,8 @@ static tn_status check_session(const tn_session *session, const char *call, tn_e
   return session != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: session is NULL", call);
 }
 
+/* Nodes are placed before the graph is set, so that a graph that cannot be placed is refused.
+ * Several threads may do that; the first to set its graph wins. */
 tn_status tn__session_adopt(tn_session *s, tn_graph *graph, tn_error *err)
 {
   if (atomic_load(&s->graph) == NULL && !s->placing.pruned && tn__placement_wanted(s, graph)) { /* S-CFG-04 */
@@ -33,6 +36,7 @@ tn_status tn_session_set_graph(tn_session *session, tn_graph *graph, tn_error *e
   return st;
 }
 
+/* Imports into the session's graph, or makes it from this message if there is none. */
 static tn_status extend(tn_session *s, const void *graph_def, size_t size, tn_error *err)
 {
   tn_graph *graph = atomic_load(&s->graph);

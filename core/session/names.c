@@ -3,6 +3,7 @@
 #include <core/session/entry_point.h>
 #include <stdlib.h>
 
+/* Positions and counts are kept in 32 bits, so longer lists are refused. */
 static tn_status check_list(const char *const *names, size_t n, const char *what, tn_error *err)
 {
   if (n > 0 && names == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the list of %s is NULL", what);
@@ -20,6 +21,7 @@ tn_status tn__names_check(const tn__names *names, tn_error *err)
   return st;
 }
 
+/* The three counts, then the names with their NULs: no two lists of names have the same key. */
 size_t tn__names_key(const tn__names *names, char *to, size_t room)
 {
   const char *const *lists[] = { names->feeds, names->fetches, names->targets };
@@ -50,6 +52,8 @@ static tn_status parse_target(tn_graph *graph, const char *name, tn_operation **
   return *out != NULL ? TN_OK : tn_error_set(err, TN_NOT_FOUND, "target '%s': the graph has no such node", name);
 }
 
+/* The canonical order: by operation, then by output; equal ones by position, so that the first
+ * position is found. */
 static int by_endpoint(const void *a, const void *b)
 {
   const tn__named_output *x = a, *y = b;
@@ -69,6 +73,7 @@ static bool same_endpoint(const tn__named_output *a, const tn__named_output *b)
   return a->id == b->id && a->output.index == b->output.index;
 }
 
+/* Parses names of outputs. what: "feed" or "fetch", for errors. */
 static tn_status parse_list(tn_graph *graph, const char *const *names, size_t n, const char *what, tn__named_output *to,
                             tn_error *err)
 {
@@ -116,6 +121,7 @@ void tn__parsed_fini(tn__parsed_names *p)
   tn__free(p->key, p->key_size);
 }
 
+/* Feeds must be distinct. Fetches and targets may repeat: the signature has each once. */
 tn_status tn__parsed_order(tn__parsed_names *p, const tn__names *names, tn__entry_point *e, tn_error *err)
 {
   for (size_t i = 0; i < p->n_feeds; i++) e->feeds[i] = p->feeds[i].output;
@@ -142,6 +148,7 @@ tn_status tn__parsed_order(tn__parsed_names *p, const tn__names *names, tn__entr
   return TN_OK;
 }
 
+/* Counts, then operations and outputs by number. Operation ids are unique in the session's graph. */
 tn_status tn__parsed_make_key(tn__parsed_names *p, tn_error *err)
 {
   size_t n = 3 + 2 * (p->n_feeds + p->n_fetches) + p->n_targets + p->partial, at = 0;
@@ -164,6 +171,7 @@ tn_status tn__parsed_make_key(tn__parsed_names *p, tn_error *err)
   return TN_OK;
 }
 
+/* Walks both sorted lists at once. */
 tn_status tn__parsed_check_distinct(const tn__parsed_names *p, tn_error *err)
 {
   for (size_t i = 0, k = 0; i < p->n_feeds && k < p->n_fetches;) {

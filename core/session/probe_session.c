@@ -13,6 +13,7 @@ static const char model[] =
     "attr { key: 'shape' value { shape { dim { size: 2 } } } } } "
     "node { name: 'y' op: 'AddV2' input: 'x' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }";
 
+/* A session of the runtime with the model. */
 static tn_status open_session(const char *name, tn_session **out, tn_error *err)
 {
   static const tn_import_options as_text = { .struct_size = sizeof as_text,
@@ -43,6 +44,7 @@ static tn_status check_result(tn_tensor *y, tn_error *err)
   return st;
 }
 
+/* tn__probe_reached tells the parent process how far the probe came, for its report of a crash. */
 static tn_status run_step(tn_session *session, tn_error *err)
 {
   static const float values[] = { 1.5f, -2.5f };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resetting a runtime's containers. */
+/* Resetting a runtime's containers. The library finds the runtime and calls its `reset`, which as a
+ * rule calls tn_kit_reset; that closes the runtime's sessions and gives the containers new
+ * generations. */
 #include <core/session/session_internal.h>
 
 static tn_status check_reset(const tn_session_options *options, const char *const *containers, size_t n, uint32_t flags,
@@ -15,6 +17,7 @@ static tn_status check_reset(const tn_session_options *options, const char *cons
   return tn__forked() ? tn__session_forked(err) : TN_OK;
 }
 
+/* found, unless NULL: by container, whether it existed before the reset. */
 static tn_status reset_runtime(const tn_session_options *options, const char *const *containers, size_t n,
                                uint32_t flags, tn_bool *found, tn_error *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run by names. */
+/* Run by names: the usual call. Its entry point is found by the names, then the step is run in the
+ * signature's order. */
 #include <core/session/entry.h>
 #include <core/session/step.h>
 

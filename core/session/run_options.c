@@ -23,6 +23,7 @@ tn_status tn__run_options_check(const tn_session *session, const tn_run_options 
   return TN_OK;
 }
 
+/* Fields that the caller's version of the struct lacks get their defaults. */
 void tn__run_options_copy(tn_run_options *to, const tn_run_options *from)
 {
   tn_run_options_init(to);
@@ -30,6 +31,7 @@ void tn__run_options_copy(tn_run_options *to, const tn_run_options *from)
   to->struct_size = sizeof *to;
 }
 
+/* Options that were not checked may lack fields, so each use asks for the field first. */
 int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options)
 {
   bool known = options != NULL && TN_HAS_FIELD(options, tn_run_options, cancellation);

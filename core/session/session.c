@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, closing and deleting a session. */
+/* Opening, closing and deleting a session. The order in which parts are made and freed matters:
+ * read create and session_free together. */
 #include <core/host/host.h>
 #include <core/session/entry_point.h>
 
@@ -21,6 +22,8 @@ static tn_status read_options(tn_session *s, const tn_session_options *options, 
   return TN_OK;
 }
 
+/* No call is in the session. Also frees one that was only partly made. Signatures release the
+ * runtime's executables, so they are freed before the runtime's session ends (tn__opened_end). */
 static void session_free(tn_session *s)
 {
   tn__partials_fini(s); /* S-LIFE-11 */
@@ -40,6 +43,7 @@ static void session_free(tn_session *s)
   tn__free_aligned(s, sizeof *s, _Alignof(tn_session));
 }
 
+/* Everything that session_free touches is initialised before the first step that can fail. */
 static tn_status create(const tn_session_options *options, tn_session **out, tn_error *err)
 {
   tn__host_install();
@@ -83,6 +87,7 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
 
 /* ---- closing ---- */
 
+/* False: it was closed before. The exchange decides which thread cancels the steps. */
 static bool mark_closed(tn_session *session)
 {
   int64_t open = 0;
@@ -97,6 +102,7 @@ static void cancel_steps(tn_session *s)
   tn__cancel_notify_all(&s->on);
 }
 
+/* Does not wait for running steps: they notice `closed`. */
 tn_status tn_session_close(tn_session *session, tn_error *err)
 {
   tn__error_reset(err);
@@ -119,6 +125,7 @@ static bool shut(tn__opened *on)
   return true;
 }
 
+/* Cancels the steps of a session that `shut` has marked; outside of the list's lock. */
 static void tell(tn__opened *on)
 {
   cancel_steps(session_of(on));
@@ -132,8 +139,7 @@ static const tn__session_kind graph_session = { shut, tell };
 static bool retire(tn_session *session)
 {
   if (session == NULL) return false;
-  if (tn__forked())
-    return false; /* threads that are not in this process may hold its locks: leave everything as it is */
+  if (tn__forked()) return false; /* threads that are not in this process may hold its locks: leave all as it is */
   tn__default_forget(session, false); /* S-DEF-19 */
   tn__live_sessions_remove(&session->on);
   tn_session_close(session, NULL);
@@ -152,7 +158,7 @@ void tn_session_release(tn_session *session)
   if (retire(session) && tn__gate_shut(&session->calls, TN__RELEASED)) session_free(session);
 }
 
-/* ---- asking ---- */
+/* ---- properties ---- */
 
 const tn_runtime_info *tn_session_runtime(const tn_session *session)
 {

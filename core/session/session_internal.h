@@ -30,16 +30,16 @@
 #include <tenon/default.h>
 #include <tenon/session.h>
 
-/* How the gate of a session is shut: a destroyer waits for the last call to leave; the last call to leave frees the
- * session. */
+/* How the gate of a session is shut. TN__DESTROYED: a destroyer waits for the last call to leave.
+ * TN__RELEASED: the last call to leave frees the session. */
 enum { TN__DESTROYED = 1, TN__RELEASED };
 
-#define TN__CALLABLE_BLOCKS 28
+#define TN__CALLABLE_BLOCKS 28 /* of slots for callables, each twice as large as the one before (callable.c) */
 
 struct tn_session {
   tn__gate calls;
   void (*free)(tn_session *session); /* called by the last call to leave a session that was released */
-  _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
+  _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open. Set once; running steps read it */
   tn__opened on;          /* the runtime, the options */
   bool strict_shapes, static_graph;
   bool opened_default;     /* opened as default session: it is one until it is closed */
@@ -49,33 +49,35 @@ struct tn_session {
   _Atomic(tn_graph *) graph; /* a reference; set once, under mu */
   tn__map entries;           /* names -> tn__entry_point, guarded by mu */
   tn__map signatures;        /* canonical key -> tn__signature, guarded by mu */
-  tn__kernel_states states;  /* of stateful nodes, for all signatures */
-  uint64_t clock;            /* of uses, guarded by mu */
-  uint64_t compiled;         /* guarded by mu */
-  bool compiling, finalized; /* guarded by mu */
-  tn__cond compiled_one;
+  tn__kernel_states states;  /* of stateful nodes, shared by all signatures */
+  uint64_t clock;            /* counts uses of signatures and entry points, for eviction; guarded by mu */
+  uint64_t compiled;         /* signatures compiled so far; guarded by mu */
+  bool compiling, finalized; /* a thread compiles a signature; no further one may be compiled; guarded by mu */
+  tn__cond compiled_one;     /* signalled when `compiling` becomes false */
   tn__sleepers sleepers;     /* steps in which every kernel waits */
-  uint32_t n_callables;      /* guarded by mu */
-  uint32_t *free_callables;  /* guarded by mu */
+  uint32_t n_callables;      /* slots used so far, also for released callables; guarded by mu, as are the next three */
+  uint32_t *free_callables;  /* numbers of slots that can be used again */
   size_t n_free_callables, free_room;
   _Atomic(struct tn__callable_slot *) callable_blocks[TN__CALLABLE_BLOCKS];
   tn__map partials; /* partial runs that are open, by id; guarded by mu, as is the list */
-  struct tn__partial_run *untold_partials;
+  struct tn__partial_run *untold_partials; /* those that the session's close has not cancelled */
   _Atomic(tn__devices *) devices; /* NULL: one CPU, or the runtime was not asked yet */
   tn__placing placing;
   tn__session_threads threads;
 };
 
-/* enter.c */
-tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
-void tn__session_leave(tn_session *session);
+/* enter.c. Counts a call, so that the session is not freed before tn__session_leave. TN_CANCELLED:
+ * it is closed; TN_FAILED_PRECONDITION: this is a child of the process that created it. */
+tn_status tn__session_enter(tn_session *session, tn_error *err);
+void tn__session_leave(tn_session *session); /* may free the session */
 /* The same for a caller that has its tn__thread_number at hand. */
 tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err);
 void tn__session_leave_as(tn_session *session, uint32_t thread);
 /* Shuts the gate and waits until all calls have left. */
 void tn__session_drain(tn_session *session);
 
-/* graph.c: gives the session its first graph, which may be empty; adds a reference. */
+/* graph.c: gives the session its first graph, which may be empty; adds a reference.
+ * TN_ALREADY_EXISTS if it has one. */
 tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
 /* The session's graph, borrowed. */
 static inline tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err)
@@ -91,11 +93,12 @@ tn_status tn__default_push(tn_session *session, bool opened, tn_error *err);
 /* Removes the session from all stacks. opened_only: only the places that opening it as default made. */
 void tn__default_forget(tn_session *session, bool opened_only);
 
-/* callable.c */
+/* callable.c. No call may be in the session. */
 void tn__callables_fini(tn_session *session);
 
 /* partial/life.c */
-void tn__partials_tell(tn_session *session); /* the session is closed: ends also the runs that are in no call */
+/* The session is closed: cancels all partial runs, also those that are in no call. */
+void tn__partials_tell(tn_session *session);
 void tn__partials_fini(tn_session *session);
 
 #endif

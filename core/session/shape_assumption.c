@@ -14,6 +14,7 @@ static bool is_size(tn_output o)
   return dtype == TN_INT32 || dtype == TN_INT64;
 }
 
+/* Whether the shape function of `op` reads the value of a feed of another type. */
 static bool reads_other(const tn_operation *op, const tn_output *feeds, size_t n)
 {
   size_t n_in;
@@ -37,6 +38,7 @@ bool tn__feeds_unsettle_shapes(tn_graph *graph, const tn_output *feeds, size_t n
   return false;
 }
 
+/* Keeps the endpoints and targets, to compile `loose` from. Freed with the signature. */
 static tn_status keep_wanted(tn__signature *s, const tn__signature_spec *spec, tn_error *err)
 {
   s->n_targets = spec->n_targets;
@@ -50,6 +52,8 @@ static tn_status keep_wanted(tn__signature *s, const tn__signature_spec *spec, t
   return TN_OK;
 }
 
+/* No shapes are assumed at level 0, for partial runs, or if feeds make inferred shapes doubtful
+ * (unsure). */
 tn_status tn__signature_assume(tn__signature *s, const tn__signature_spec *spec, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -68,6 +72,7 @@ tn_status tn__signature_assume(tn__signature *s, const tn__signature_spec *spec,
   return st;
 }
 
+/* Threads may compile it concurrently; the first one is kept. */
 tn_status tn__signature_loose(tn__signature *s, const tn__signature **out, tn_error *err)
 {
   tn__signature *there = atomic_load_explicit(&s->loose, memory_order_acquire), *mine;

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signatures of a session: each is compiled once, by one thread while others wait, and kept in a bounded cache. */
+/* The signatures of a session: each is compiled once, by one thread while others wait, and kept in
+ * a bounded cache.
+ *
+ * One thread of a session compiles at a time (`compiling`), without holding mu. Threads that need
+ * any new signature wait for it, then look in the cache again. Waiting ends when the call's own
+ * limits are reached. */
 #include <core/session/entry_point.h>
 #include <core/exec/evaluate.h>
 
+/* Compiles the signature of parsed names. Takes over p->key on success. */
 static tn_status compile(tn_session *session, tn_graph *graph, tn__parsed_names *p, tn__signature **out, tn_error *err)
 {
   tn__signature_spec spec =
@@ -49,6 +55,7 @@ static tn_status wait_for_another(tn_session *session, tn_error *err)
   return tn__prepare_check(NULL, err);
 }
 
+/* Evicted objects are released after the lock: that may free a plan. */
 tn_status tn__signature_get(tn_session *session, tn_graph *graph, tn__parsed_names *p, tn__signature **out,
                             tn_error *err)
 {

@@ -11,13 +11,15 @@ typedef struct tn__shape_assumption {
   int32_t rank;        /* -1: no shape is assumed */
 } tn__shape_assumption;
 
+/* Immutable once compiled, except for `loose` and `used`; concurrent steps share it. The arrays are
+ * owned. */
 typedef struct tn__signature {
   _Atomic uint32_t refs;
   tn_session *session; /* borrowed: it outlives its signatures */
   char *key;           /* canonical, in the session's map */
   size_t key_size;
-  tn_plan *plan;
-  tn_executable *executable;
+  tn_plan *plan;             /* a reference */
+  tn_executable *executable; /* the runtime's, released with the signature; NULL for a partial run */
   size_t n_feeds, n_fetches;
   tn_dtype *feed_dtypes; /* 0 = any: the operation is not registered and nothing reads it */
   tn__shape_assumption *assumed; /* by feed, dims borrowed from the graph; NULL: the plan assumes no shapes */
@@ -29,9 +31,11 @@ typedef struct tn__signature {
   uint64_t used;         /* stamp of the last use, guarded by session->mu */
 } tn__signature;
 
-/* signature_compile.c */
+/* signature_compile.c. The description that the compiler needs; the arrays are borrowed. */
 tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
                                size_t n_fetches, tn_operation *const *targets, size_t n_targets);
+/* Compiles a plan and lets the runtime prepare it. *out is a reference; the signature is in no
+ * cache. */
 tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec,
                                 tn__signature **out, tn_error *err);
 void tn__signature_unref(tn__signature *signature); /* NULL allowed */

@@ -11,6 +11,7 @@ static void drop_assumptions(tn__signature *s)
   if (s->targets != NULL) tn__free(s->targets, (s->n_targets + 1) * sizeof *s->targets);
 }
 
+/* The session outlives its signatures, and with it the runtime that made the executable. */
 void tn__signature_unref(tn__signature *s)
 {
   if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
@@ -42,6 +43,7 @@ tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size
                                .states = &session->states };
 }
 
+/* The types of the feeds: from the plan for those that it reads, else from the graph. */
 static void set_dtypes(tn__signature *s, const tn_output *feeds)
 {
   for (size_t i = 0; i < s->n_feeds; i++) {
@@ -53,7 +55,8 @@ static void set_dtypes(tn__signature *s, const tn_output *feeds)
   }
 }
 
-/* No runtime prepares the plan of a partial run, so its kernels are told here how many threads may work for a step. */
+/* Sets the number of threads for the plan of a partial run: the largest of the session's pools.
+ * Other plans get it from the runtime, in tn_kit_prepare. */
 static void set_threads(const tn_session *session, tn_plan *plan)
 {
   uint32_t threads = 1;

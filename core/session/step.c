@@ -5,9 +5,10 @@
 #include <core/session/metadata/metadata.h>
 #include <core/session/step.h>
 
-#define ON_STACK 16
+#define ON_STACK 16 /* up to 4 times as many pointers to feeds and fetches need no allocation */
 
-/* Sets the limits of the step for layouts that the runtime itself makes. */
+/* Makes the limits of the step apply also to layouts that the runtime itself makes (tn__stop_now).
+ * Not inline: as a rule a step has no limits. */
 __attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step,
                                                        tn_error *err)
 {
@@ -18,6 +19,7 @@ __attribute__((noinline)) static tn_status call_within(tn_session *session, cons
   return st;
 }
 
+/* Calls the runtime's `step`, or the kit if it has none, and normalises the status. */
 static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
 {
   if (session->on.slots->step == NULL) return tn_kit_step(s->executable, step, err);
@@ -28,7 +30,8 @@ static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_st
   return st;
 }
 
-/* Checks the outputs that the runtime returned. */
+/* Checks the outputs that the runtime returned: each fetch is there, unless it was given, and has
+ * the right type. */
 static tn_status check_outputs(const tn_session *session, const tn__signature *s, tn_tensor *const *out,
                                tn_tensor *const *given, tn_error *err)
 {
@@ -39,12 +42,14 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
     const char *name = tn_operation_name(v->output.op);
     if (out[c] == NULL)
       return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without fetch '%s'", session->on.info.name, name);
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave fetch '%s' as %s, it is %s", session->on.info.name, name,
-                        tn_dtype_name(out[c]->dtype), tn_dtype_name(v->dtype));
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned fetch '%s' as %s, but it is %s",
+                        session->on.info.name, name, tn_dtype_name(out[c]->dtype), tn_dtype_name(v->dtype));
   }
   return TN_OK;
 }
 
+/* Runs the step in the signature's order. The step and its environment live on the stack: the
+ * runtime must not use them after its `step` has returned. given: by fetch, NULL = none. */
 static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options,
                                int64_t deadline_ns, tn_tensor **in, tn_tensor **out, tn_tensor **given,
                                tn_run_metadata *metadata, tn_error *err)
@@ -78,7 +83,7 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
 }
 
 /* A further position of a fetch gets a copy, in the caller's tensor if there is one. */
-static tn_status repeat(const tn_tensor *from, tn_tensor **place, tn_error *err)
+static tn_status copy_repeated(const tn_tensor *from, tn_tensor **place, tn_error *err)
 {
   if (*place == NULL) return tn_tensor_copy(from, place, err);
   tn_tensor *to = *place;
@@ -98,15 +103,16 @@ static tn_status repeat(const tn_tensor *from, tn_tensor **place, tn_error *err)
   return st;
 }
 
-/* Maps outputs from the signature's order to the caller's. */
-static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor **fetched, tn_error *err)
+/* Moves outputs from the signature's order to the caller's. Copies are made first, as long as `out`
+ * still has the originals. Outputs leave the session's memory account: the program owns them now. */
+static tn_status hand_out_fetched(const tn__entry_point *e, tn_tensor **out, tn_tensor **fetched, tn_error *err)
 {
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < e->n_fetches; i++) {
     uint32_t c = e->fetch_map[i];
     if (e->first[c] == i) continue;
     const tn_tensor *from = out[c] != NULL ? out[c] : fetched[e->first[c]];
-    st = repeat(from, &fetched[i], err);
+    st = copy_repeated(from, &fetched[i], err);
   }
   for (size_t c = 0; st == TN_OK && c < e->signature->n_fetches; c++)
     if (out[c] != NULL) {
@@ -135,11 +141,12 @@ __attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *
   return st;
 }
 
-/* Restores the caller's array after a failure. */
-__attribute__((noinline, cold)) static void give_up(const tn_session *session, const tn__entry_point *e,
-                                                    tn_tensor *const *feeds, tn_tensor *const *out,
-                                                    tn_tensor *const *before, tn_tensor **fetched, tn_status st,
-                                                    tn_error *err)
+/* After a failure: restores the caller's array, releases all outputs, and explains the error by
+ * feeds of unexpected shapes. */
+__attribute__((noinline, cold)) static void restore_fetched(const tn_session *session, const tn__entry_point *e,
+                                                            tn_tensor *const *feeds, tn_tensor *const *out,
+                                                            tn_tensor *const *before, tn_tensor **fetched, tn_status st,
+                                                            tn_error *err)
 {
   for (size_t i = 0; st == TN_INVALID_ARGUMENT && !session->strict_shapes && i < e->n_feeds; i++)
     tn__feed_explain(e->feeds[i], feeds[i], err);
@@ -151,6 +158,8 @@ __attribute__((noinline, cold)) static void give_up(const tn_session *session, c
     }
 }
 
+/* One block has four arrays of pointers: in, out and given in the signature's order, before in the
+ * caller's. */
 tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
                        int64_t deadline_ns, tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata,
                        tn_error *err)
@@ -181,8 +190,8 @@ tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_r
   }
   if (st == TN_OK)
     st = run_canonical(session, s, options, deadline_ns, in, out, any_given ? given : NULL, metadata, err);
-  if (st == TN_OK) st = hand_out(e, out, fetched, err);
-  if (__builtin_expect(st != TN_OK, 0)) give_up(session, e, feeds, out, before, fetched, st, err);
+  if (st == TN_OK) st = hand_out_fetched(e, out, fetched, err);
+  if (__builtin_expect(st != TN_OK, 0)) restore_fetched(session, e, feeds, out, before, fetched, st, err);
   if (block != fixed) tn__free(block, n_block * sizeof *block);
   return st;
 }

@@ -8,8 +8,8 @@
 #include <core/exec/run.h>
 
 /* Runs a step and drops its fetches. */
-static tn_status run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
-                     tn_tensor *const *feeds, tn_error *err)
+static tn_status run_and_discard(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                                 tn_tensor *const *feeds, tn_error *err)
 {
   tn_tensor **fetched = tn__alloc_array(e->n_fetches + 1, sizeof *fetched);
   if (fetched == NULL) return tn__no_memory(err, "fetches", e->n_fetches * sizeof *fetched);
@@ -20,6 +20,8 @@ static tn_status run(tn_session *session, const tn__entry_point *e, const tn_run
   return st;
 }
 
+/* Makes the layouts and allocates the memory, in the session's memory account, without running
+ * anything. */
 static tn_status lay_out(tn_session *session, const tn__signature *s, const tn_run_options *options, tn_tensor **in,
                          tn_error *err)
 {
@@ -59,7 +61,7 @@ tn_status tn__step_warm(tn_session *session, const tn__entry_point *e, const tn_
            tn_operation_type(effect));
     st = lay_out(session, s, options, in, err);
   } else if (st == TN_OK) {
-    st = run(session, e, options, feeds, err);
+    st = run_and_discard(session, e, options, feeds, err);
     if (st == TN_OK && ran != NULL) *ran = 1;
   }
   if (in != NULL) tn__free(in, (e->signature->n_feeds + 1) * sizeof *in);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a step: whatever is fetched together, and whichever shapes came before, a value is the same. */
+/* Memory of a step: a value does not depend on what else is fetched or on the shapes of earlier
+ * steps. */
 #include <stdlib.h>
 
 #include "conformance/support/session_kit.h"
@@ -33,7 +34,7 @@ static tn_output sum_last(tn_graph *graph, const char *name, tn_output x, int i)
   return (tn_output){ op, 0 };
 }
 
-/* Name of a helper node: only the constant is a scalar, and added to x it has an axis. */
+/* Name of a helper node. Only the constant is a scalar; its sum with x has an axis. */
 static const char *widened(int i)
 {
   static char name[32];
@@ -41,7 +42,7 @@ static const char *widened(int i)
   return name;
 }
 
-/* A random graph over x [4,5] and y [5]; names[i] is node i. */
+/* A random graph over x [4,5] and y [5]; names[i] names node i. */
 static void random_graph(tn_graph *graph, char names[NODES][16])
 {
   tn_output nodes[NODES + 3] = { ts_placeholder(graph, "x", TN_FLOAT), ts_placeholder(graph, "y", TN_FLOAT),
@@ -95,7 +96,8 @@ static bool same_tensor(const tn_tensor *a, const tn_tensor *b)
          memcmp(tn_tensor_data(a), tn_tensor_data(b), tn_tensor_bytes(a)) == 0;
 }
 
-/* All nodes fetched at once lie in memory of their own; one fetched alone stands on an arena that others used. */
+/* Nodes that are fetched together have memory of their own; a node fetched alone is in an arena
+ * that others used. */
 static void compare_graph(ts *t, char names[NODES][16])
 {
   const char *all[NODES];
@@ -129,8 +131,9 @@ static void exec__values_do_not_depend_on_what_else_is_fetched(void) /* S-CFG-21
   }
 }
 
-/* The layout of a step whose shape depends on a computed value, and of one that only running tells. */
-static void exec__shapes_that_values_decide(void)
+/* The layout of a step whose shape depends on a computed value, and of one whose shape is known
+ * only after running. */
+static void exec__shapes_depend_on_values(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -194,7 +197,7 @@ static void exec__dynamic_outputs_flow_on(void)
   }
 }
 
-/* Strings own memory: views, a second fetch and a later step each have their own. */
+/* Strings own memory: views, a second fetch and a later step each have a copy. */
 static void exec__strings_are_freed_and_copied(void)
 {
   FOR_LEVELS(level) {
@@ -227,7 +230,7 @@ static void exec__strings_are_freed_and_copied(void)
   }
 }
 
-/* More shapes than the cache keeps, in turns: each is laid out again and right. */
+/* More shapes than the cache holds, in turns: each is laid out again, correctly. */
 static void exec__many_shapes_in_turns(void)
 {
   ts t;
@@ -250,7 +253,7 @@ static void exec__many_shapes_in_turns(void)
   ts_fini(&t);
 }
 
-/* ---- kernels that ask for odd things ---- */
+/* ---- kernels with unusual requests ---- */
 
 static tn_status prepare_two(tn_prepare_ctx *ctx, tn_error *err)
 {
@@ -269,7 +272,7 @@ static tn_status compute_two(tn_kernel_ctx *ctx)
     ((float *)ctx->outputs[0]->data)[i] = x + 1;
     ((float *)ctx->outputs[1]->data)[i] = 2 * x;
   }
-  ((float *)ctx->outputs[0]->data)[0] = -1; /* the order in which outputs are written is the kernel's */
+  ((float *)ctx->outputs[0]->data)[0] = -1; /* a kernel may write its outputs in any order */
   return TN_OK;
 }
 
@@ -279,7 +282,7 @@ static tn_status prepare_greedy(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output_like(ctx, 0, 0, err);
 }
 
-/* float [n] as uint8 [4n], the same memory; asked for as float64 it would be more than there is. */
+/* float [n] as uint8 [4n], in the same memory; as float64 it would exceed the memory. */
 static tn_status prepare_bytes(tn_prepare_ctx *ctx, tn_error *err)
 {
   int64_t n = ctx->inputs[0].count * (tn_operation_output_dtype(ctx->op, 0) == TN_UINT8 ? 4 : 1);
@@ -289,13 +292,13 @@ static tn_status prepare_bytes(tn_prepare_ctx *ctx, tn_error *err)
 
 static tn_status prepare_like(tn_prepare_ctx *ctx, tn_error *err)
 {
-  tn_error_set(err, TN_UNKNOWN, "tried, and did without"); /* it goes on: no text of it may stay */
+  tn_error_set(err, TN_UNKNOWN, "tried and failed, not needed"); /* it succeeds: this text must not remain */
   return tn_prepare_output_like(ctx, 0, 0, NULL);
 }
 
 static tn_status compute_mutter(tn_kernel_ctx *ctx)
 {
-  tn_error_set(ctx->err, TN_UNKNOWN, "tried, and did without");
+  tn_error_set(ctx->err, TN_UNKNOWN, "tried and failed, not needed");
   memcpy(ctx->outputs[0]->data, ctx->inputs[0]->data, (size_t)ctx->inputs[0]->count * sizeof(float));
   return TN_OK;
 }
@@ -344,8 +347,8 @@ static tn_output odd(ts *t, const char *op, const char *name, tn_output x)
   return (tn_output){ made, 0 };
 }
 
-/* Of two outputs that may stand on one input only one does. */
-static void exec__two_outputs_in_place_of_one_input(void)
+/* Two outputs could reuse the memory of one input; only one does. */
+static void exec__only_one_of_two_outputs_reuses_an_input(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -368,13 +371,13 @@ static tn_status run_odd(const char *op, tn_tensor **out, tn_error *err)
   odd(&t, op, "odd", ts_op1(t.graph, "Neg", "neg", in));
   ts_start(&t);
   tn_status st = ts_run(&t, FEEDS({ "in", 3 }), NAMES("odd"), out, NULL);
-  CHECK_INT(tn_error_code(&t.err), st); /* S-ERR-02: OK has no text, and a status is that of the text */
+  CHECK_INT(tn_error_code(&t.err), st); /* S-ERR-02: OK has no text, and a status equals that of the text */
   tn_error_copy(err, &t.err);
   ts_fini(&t);
   return st;
 }
 
-static void exec__kernels_that_ask_for_the_impossible(void) /* S-CAN-14, S-ERR-01, S-ERR-02 */
+static void exec__impossible_requests_of_kernels_fail(void) /* S-CAN-14, S-ERR-01, S-ERR-02 */
 {
   static const struct {
     const char *op, *says;
@@ -401,7 +404,7 @@ static void exec__kernels_that_ask_for_the_impossible(void) /* S-CAN-14, S-ERR-0
   }
 }
 
-/* A plan whose values have no byte has no arena. */
+/* A plan without a single byte of values has no arena. */
 static void exec__empty_tensors(void)
 {
   FOR_LEVELS(level) {
@@ -424,9 +427,9 @@ static void exec__empty_tensors(void)
 TAP_MAIN(
   TAP_TEST(exec__empty_tensors),
   TAP_TEST(exec__values_do_not_depend_on_what_else_is_fetched),
-  TAP_TEST(exec__shapes_that_values_decide),
+  TAP_TEST(exec__shapes_depend_on_values),
   TAP_TEST(exec__dynamic_outputs_flow_on),
   TAP_TEST(exec__strings_are_freed_and_copied),
   TAP_TEST(exec__many_shapes_in_turns),
-  TAP_TEST(exec__two_outputs_in_place_of_one_input),
-  TAP_TEST(exec__kernels_that_ask_for_the_impossible))
+  TAP_TEST(exec__only_one_of_two_outputs_reuses_an_input),
+  TAP_TEST(exec__impossible_requests_of_kernels_fail))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels in a session: a small network end to end, what they say when shapes do not fit, and life without memory.
- * Whether their numbers are right is for the recorded cases to say (tests/oracle). */
+/* Kernels in a session: a small network end to end, their errors for unsuitable shapes, and lack
+ * of memory. The recorded cases (tests/oracle) check the numbers. */
 #include <stdlib.h>
 
 #include "conformance/support/session_kit.h"
@@ -17,7 +17,7 @@ static tn_output ints(tn_graph *graph, const char *name, int64_t n, const int32_
   return out;
 }
 
-/* Numbers that differ, so that nothing is right by chance. */
+/* Numbers that all differ, so that no result is right by accident. */
 static tn_output weights(tn_graph *graph, const char *name, int32_t rank, const int64_t *dims)
 {
   tn_tensor *t = NULL;
@@ -83,7 +83,7 @@ static tn_tensor *images(int64_t n)
   return t;
 }
 
-static void kernels__make_a_network(void)
+static void kernels__compute_a_network(void)
 {
   FOR_LEVELS(level)
   {
@@ -93,7 +93,7 @@ static void kernels__make_a_network(void)
     ts_init(&t, level);
     build_network(t.graph);
     ts_start(&t);
-    for (int64_t n = 0; n <= 5; n += 5) { /* no image is a shape like any other */
+    for (int64_t n = 0; n <= 5; n += 5) { /* zero images are a shape like any other */
       tn_tensor *in = images(n);
       REQUIRE_OK(tn_session_run(t.session, NULL, feeds, &in, 1, fetches, out, 3, NULL, 0, NULL, &t.err), &t.err);
       tn_tensor_unref(in);
@@ -120,7 +120,7 @@ typedef struct trial {
   tn_tensor *in;
 } trial;
 
-/* Everything that a kernel allocates: states, plans of shapes, scratch. */
+/* Covers everything that a kernel allocates: states, plans of shapes, scratch. */
 static tn_status compile_and_run(void *arg)
 {
   static const char *const feeds[] = { "in" }, *const fetches[] = { "best", "whole" };
@@ -149,7 +149,7 @@ static void kernels__survive_lack_of_memory(void)
 
 /* ---- refusals ---- */
 
-/* Feeds x and y of these shapes to node "it" and gives the message. */
+/* Feeds x and y of these shapes to node "it" and checks the message. */
 static void check_refusal(ts *t, int32_t x_rank, const int64_t *x, int32_t y_rank, const int64_t *y, const char *wanted)
 {
   static const char *const names[] = { "x", "y" }, *const fetch[] = { "it" };
@@ -173,7 +173,7 @@ static void open_pair(ts *t, const char *op)
   ts_start(t);
 }
 
-static void kernels__name_both_shapes_that_do_not_fit(void)
+static void kernels__errors_name_both_shapes(void)
 {
   ts t;
   open_pair(&t, "MatMul");
@@ -190,21 +190,21 @@ static void kernels__name_both_shapes_that_do_not_fit(void)
   ts_fini(&t);
 }
 
-static void kernels__placeholder_that_is_not_fed_is_named(void)
+static void kernels__errors_name_the_placeholder_that_is_not_fed(void)
 {
   ts t;
   tn_tensor *out = NULL;
   ts_init(&t, 1);
-  ts_op1(t.graph, "Identity", "it", ts_placeholder(t.graph, "nobody", TN_INT64));
+  ts_op1(t.graph, "Identity", "it", ts_placeholder(t.graph, "absent", TN_INT64));
   ts_start(&t);
   CHECK_STATUS(ts_run(&t, NULL, NAMES("it"), &out, NULL), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), "'nobody'");
+  CHECK_CONTAINS(tn_error_message(&t.err), "'absent'");
   CHECK_CONTAINS(tn_error_message(&t.err), "int64");
   ts_fini(&t);
 }
 
 TAP_MAIN(
-  TAP_TEST(kernels__make_a_network),
+  TAP_TEST(kernels__compute_a_network),
   TAP_TEST(kernels__survive_lack_of_memory),
-  TAP_TEST(kernels__name_both_shapes_that_do_not_fit),
-  TAP_TEST(kernels__placeholder_that_is_not_fed_is_named))
+  TAP_TEST(kernels__errors_name_both_shapes),
+  TAP_TEST(kernels__errors_name_the_placeholder_that_is_not_fed))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a runtime gets of the kit: a runtime that reads the plan and computes by itself (level (c)), and what the
- * session layer makes of a runtime that breaks its word. */
+/* The kit as seen by a runtime that reads the plan and computes by itself (level (c)), and the
+ * session layer's handling of a runtime that breaks the contract. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -54,6 +54,13 @@ static void release(const tn_session_factory *self, tn_runtime_session *session,
   tn_free(executable);
 }
 
+static float apply(const char *op, float a, float b)
+{
+  if (strcmp(op, "AddV2") == 0) return a + b;
+  if (strcmp(op, "Mul") == 0) return a * b;
+  return strcmp(op, "Neg") == 0 ? -a : a;
+}
+
 /* Scalars only: adds, multiplies and negates with code of its own, as a device would. */
 static tn_status compute(const tn_plan *plan, tn_step *step, float *values, tn_error *err)
 {
@@ -69,10 +76,8 @@ static tn_status compute(const tn_plan *plan, tn_step *step, float *values, tn_e
     tn_status st = tn_plan_get_instruction(plan, i, &in, err);
     if (st != TN_OK) return st;
     float a = in.n_inputs > 0 ? values[in.inputs[0]] : 0, b = in.n_inputs > 1 ? values[in.inputs[1]] : 0;
-    const char *op = tn_operation_type(in.op);
     if (in.n_outputs == 0) continue;
-    values[in.outputs[0]] = strcmp(op, "AddV2") == 0 ? a + b : strcmp(op, "Mul") == 0 ? a * b
-                            : strcmp(op, "Neg") == 0 ? -a : a;
+    values[in.outputs[0]] = apply(tn_operation_type(in.op), a, b);
   }
   return TN_OK;
 }
@@ -105,13 +110,13 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
   if (own.mode == NOTHING_SET) return TN_OK;
   if (own.mode == NO_STATUS) return -7;
   if (own.mode == FAILS_MUTELY) return TN_ABORTED;
-  if (own.mode == MUTTERS) tn_error_set(err, TN_UNKNOWN, "not that it mattered");
+  if (own.mode == MUTTERS) tn_error_set(err, TN_UNKNOWN, "this does not matter");
   tn_error inner = TN_ERROR_INIT;
   tn_status st = compute(plan, step, values, &inner);
   for (size_t o = 0; st == TN_OK && o < tn_plan_n_outputs(plan); o++)
     st = give(step, o, values[tn_plan_output(plan, o)], &inner);
   atomic_store(&own.at_work, 1);
-  while (own.mode == WAITS && atomic_load(&own.told) == 0) ts_sleep_ms(1); /* all is computed, and yet */
+  while (own.mode == WAITS && atomic_load(&own.told) == 0) ts_sleep_ms(1); /* the values are computed */
   while (own.mode == ASKS && !tn_step_cancelled(step)) ts_sleep_ms(1);
   tn_error_clear(&inner);
   return st;
@@ -157,7 +162,7 @@ static void open_own(ts *t, int mode, int level)
   atomic_store(&own.told, 0);
   atomic_store(&own.at_work, 0);
   REQUIRE_OK(tn_session_options_set_target(t->options, "test.own", &t->err), &t->err);
-  /* this runtime knows ops by their names, and only those of the program */
+  /* this runtime knows ops by name, and only those of the program */
   REQUIRE_OK(tn_session_options_set_string(t->options, "disable_passes", "cell,fuse,elementwise", &t->err), &t->err);
   ts_usual_graph(t->graph);
   ts_start(t);
@@ -200,16 +205,16 @@ static void kit__a_runtime_writes_into_given_tensors(void) /* S-CAL-05 */
   ts_fini(&t);
 }
 
-/* ---- broken words ---- */
+/* ---- breaches of the contract ---- */
 
-static void kit__a_runtime_that_breaks_its_word(void) /* S-ERR-02, S-RUN-08 */
+static void kit__breaches_of_contract_are_internal_errors(void) /* S-ERR-02, S-RUN-08 */
 {
   static const struct {
     int mode;
     tn_status code;
     const char *says;
   } cases[] = { { NOTHING_SET, TN_INTERNAL, "without fetch" },
-                { WRONG_TYPE, TN_INTERNAL, "as int32, it is float32" },
+                { WRONG_TYPE, TN_INTERNAL, "as int32, but it is float32" },
                 { NO_STATUS, TN_INTERNAL, "-7" },
                 { FAILS_MUTELY, TN_ABORTED, "test.own" },
                 { MUTTERS, TN_OK, "" } };
@@ -233,8 +238,8 @@ static void *close_at_work(void *session)
   return NULL;
 }
 
-/* S-LIFE-04: told once, and cancelled although all was computed */
-static void kit__a_step_that_is_closed_at_its_end(void)
+/* S-LIFE-04: notified once, and cancelled although all was computed */
+static void kit__a_close_cancels_a_step_at_its_end(void)
 {
   ts t;
   pthread_t thread;
@@ -255,7 +260,7 @@ static void *cancel_at_work(void *token)
   return NULL;
 }
 
-/* What the options of a step ask for is done by the session layer, in this runtime as in ours. */
+/* The session layer implements the options of steps, for this runtime as for Tenon's own. */
 static void kit__options_of_steps_hold_in_every_runtime(void) /* S-RO-02, S-RO-03, S-RO-09, S-RO-11, S-RO-15 */
 {
   ts t;
@@ -274,7 +279,7 @@ static void kit__options_of_steps_hold_in_every_runtime(void) /* S-RO-02, S-RO-0
   tn_run_options_init(&options);
   options.inter_op_pool = 7;
   RUN_WITH(TN_INVALID_ARGUMENT);
-  CHECK_INT(atomic_load(&own.at_work), 0); /* it has not heard of these */
+  CHECK_INT(atomic_load(&own.at_work), 0); /* it was not notified of these */
   tn_run_options_init(&options);
   options.timeout_ms = 30;
   int64_t begun = ts_now_ms();
@@ -286,7 +291,7 @@ static void kit__options_of_steps_hold_in_every_runtime(void) /* S-RO-02, S-RO-0
   REQUIRE_INT(pthread_create(&thread, NULL, cancel_at_work, options.cancellation), 0);
   RUN_WITH(TN_CANCELLED);
   pthread_join(thread, NULL);
-  CHECK_INT(atomic_load(&own.told), 1); /* of the cancellation; a limit it has to look at itself */
+  CHECK_INT(atomic_load(&own.told), 1); /* of the cancellation; the runtime has to check a time limit itself */
   tn_cancellation_unref(options.cancellation);
   own.mode = RIGHT;
   CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }), "neg"), -3, 0);
@@ -307,14 +312,14 @@ static void kit__devices_of_a_runtime(void) /* P-26: an older program's struct i
   CHECK_OK(tn_session_device(t.session, 0, &d, &t.err), &t.err);
   CHECK_INT(d.memory_bytes, 77);
   CHECK_STR(d.model, "Own 7");
-  CHECK_STATUS(tn_session_device(t.session, 1, &d, &t.err), TN_INTERNAL, &t.err); /* it gave no name */
+  CHECK_STATUS(tn_session_device(t.session, 1, &d, &t.err), TN_INTERNAL, &t.err); /* it did not set a name */
   CHECK_STATUS(tn_session_device(t.session, 2, &d, &t.err), TN_OUT_OF_RANGE, &t.err);
   d.struct_size = 0;
   CHECK_STATUS(tn_session_device(t.session, 0, &d, &t.err), TN_INVALID_ARGUMENT, &t.err);
   ts_fini(&t);
 }
 
-/* ---- what a plan says ---- */
+/* ---- contents of plans ---- */
 
 static const tn_plan *seen_plan;
 
@@ -337,7 +342,8 @@ static int instruction_of(const char *node)
   return -1;
 }
 
-/* Whether an instruction has to wait for another one, by what the plan tells of values and control edges. */
+/* Whether an instruction has to wait for another one, judged by the plan's values and control
+ * edges. */
 static bool waits_for(int late, int early)
 {
   tn_plan_instruction in = { .struct_size = sizeof in };
@@ -372,7 +378,7 @@ static tn_operation *controlled(tn_graph *graph, const char *op, const char *nam
   return made;
 }
 
-/* Whatever becomes a mere value still orders what stands behind it. */
+/* A node that is reduced to a value still orders its successors. */
 static void kit__plans_keep_the_order_of_control_edges(void) /* S-EXE-01, S-EXE-02 */
 {
   FOR_LEVELS(level) {
@@ -416,10 +422,10 @@ static tn_status read_plan(const tn_session_factory *self, tn_runtime_session *s
   memset(&wide, 0xab, sizeof wide);
   wide.v.struct_size = sizeof wide;
   CHECK_OK(tn_plan_get_value(plan, 0, &wide.v, err), err);
-  CHECK_INT(wide.newer[15], 0); /* what the host does not know is 0, its default */
+  CHECK_INT(wide.newer[15], 0); /* a field unknown to the host is 0, its default */
   CHECK_OK(tn_plan_get_instruction(plan, 0, &in, err), err);
   CHECK(in.op != NULL && in.kernel != NULL);
-  CHECK_INT(in.traits, 9); /* an older plugin's struct ends before it */
+  CHECK_INT(in.traits, 9); /* an older plugin's struct ends before this field */
   CHECK_INT(tn_plan_get_instruction(plan, 1000, &in, NULL), TN_OUT_OF_RANGE);
   CHECK_INT(tn_plan_get_value(plan, 1000, &wide.v, NULL), TN_OUT_OF_RANGE);
   CHECK_INT(tn_plan_get_value(plan, 0, NULL, NULL), TN_INVALID_ARGUMENT);
@@ -479,8 +485,8 @@ static void kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it(void) /* P-26,
   NODE("ref", "VariableV2", "", DT SHAPE("")) NODE("value", "Neg", "input: 'ref'", F)                         \
   NODE("begun", "TestCount", "input: 'x'", SLOT(1)) QUEUE("")
 
-/* The node that a refusal names, NULL for plans that say all, and what it says of it. `blind`: whether the instructions
- * are refused, too. */
+/* The node named by the refusal, NULL for complete plans, and part of its text. `blind`: the
+ * instructions are refused, too. */
 static const struct {
   const char *fetch, *node, *says;
   bool blind;
@@ -496,12 +502,12 @@ static const struct {
 
 static tn_status (*asked_of)(const tn_plan *plan, tn_error *err);
 
-/* Refuses every plan, with what asked_of says of it when that is something. */
+/* Refuses every plan, with the error of asked_of if there is one. */
 static tn_status ask(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
                      tn_executable **out, tn_error *err)
 {
   tn_status st = asked_of(plan, err);
-  return st == TN_OK ? tn_error_set(err, TN_ABORTED, "it says all") : st;
+  return st == TN_OK ? tn_error_set(err, TN_ABORTED, "the plan is complete") : st;
 }
 
 static tn_status ask_instructions(const tn_plan *plan, tn_error *err)
@@ -510,7 +516,7 @@ static tn_status ask_instructions(const tn_plan *plan, tn_error *err)
   for (size_t i = 0; st == TN_OK && i < tn_plan_n_instructions(plan); i++) {
     tn_plan_instruction in = { .struct_size = sizeof in };
     st = tn_plan_get_instruction(plan, i, &in, err);
-    CHECK((in.op != NULL) == (st == TN_OK)); /* a refusal leaves the struct as it was */
+    CHECK((in.op != NULL) == (st == TN_OK)); /* a refusal leaves the struct unchanged */
   }
   return st;
 }
@@ -532,7 +538,7 @@ static void open_asking(ts *t, int level)
   ts_start(t);
 }
 
-static void kit__plans_that_are_not_straight_say_so(void)
+static void kit__plans_report_that_they_are_not_straight(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -566,7 +572,7 @@ static void kit__calls_of_functions_are_not_straight(void)
   ts_fini(&t);
 }
 
-/* The same through the host table, by a plugin that is a file of its own. */
+/* The same through the host table, by a plugin in a file of its own. */
 static void kit__a_plugin_executes_straight_plans(void)
 {
   const char *folder = plugin_folder();
@@ -593,7 +599,7 @@ static void kit__a_plugin_executes_straight_plans(void)
   }
 }
 
-/* P-38: what the library does for a plugin that has nothing but what is required. */
+/* P-38: the library's defaults for a plugin with the required callbacks alone. */
 static void kit__four_callbacks_are_enough(void)
 {
   const char *folder = plugin_folder();
@@ -627,8 +633,8 @@ static void kit__four_callbacks_are_enough(void)
   CHECK_OK(tn_runtime_unregister("test.minimal", NULL), NULL);
 }
 
-/* A reset that does nothing and says that it went well would leave sessions open. */
-static void kit__a_reset_is_of_a_registered_factory(void) /* P-42, S-RST-09 */
+/* A reset that does nothing but returns OK would leave sessions open. */
+static void kit__a_reset_needs_a_registered_factory(void) /* P-42, S-RST-09 */
 {
   static const char *const names[] = { "conformance.a", NULL };
   ts t;
@@ -641,7 +647,7 @@ static void kit__a_reset_is_of_a_registered_factory(void) /* P-42, S-RST-09 */
   CHECK_STATUS(tn_kit_reset(NULL, NULL, 0, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_kit_reset(&factory, NULL, 1, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_kit_reset(&factory, NULL, 0, 8, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice"), 14, 0); /* none of them closed it */
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice"), 14, 0); /* the reset closed neither session */
   CHECK_OK(tn_kit_reset(&factory, NULL, 0, 0, &t.err), &t.err);
   ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice");
   CHECK_INT(tn_error_code(&t.err), TN_CANCELLED);
@@ -651,14 +657,14 @@ static void kit__a_reset_is_of_a_registered_factory(void) /* P-42, S-RST-09 */
 TAP_MAIN(
   TAP_TEST(kit__a_runtime_executes_the_plan_itself),
   TAP_TEST(kit__a_runtime_writes_into_given_tensors),
-  TAP_TEST(kit__a_runtime_that_breaks_its_word),
-  TAP_TEST(kit__a_step_that_is_closed_at_its_end),
+  TAP_TEST(kit__breaches_of_contract_are_internal_errors),
+  TAP_TEST(kit__a_close_cancels_a_step_at_its_end),
   TAP_TEST(kit__options_of_steps_hold_in_every_runtime),
   TAP_TEST(kit__devices_of_a_runtime),
   TAP_TEST(kit__plans_keep_the_order_of_control_edges),
   TAP_TEST(kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it),
-  TAP_TEST(kit__plans_that_are_not_straight_say_so),
+  TAP_TEST(kit__plans_report_that_they_are_not_straight),
   TAP_TEST(kit__calls_of_functions_are_not_straight),
   TAP_TEST(kit__a_plugin_executes_straight_plans),
   TAP_TEST(kit__four_callbacks_are_enough),
-  TAP_TEST(kit__a_reset_is_of_a_registered_factory))
+  TAP_TEST(kit__a_reset_needs_a_registered_factory))

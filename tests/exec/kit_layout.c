@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit: a plugin that executes plans by itself gives what `direct` gives, and wrong calls are told
- * so. */
+/* Level (c) of the kit: a plugin that executes plans by itself gives the same results as
+ * `direct`, and wrong calls are reported. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ static void use_executor(void)
   "{ } string_val: '" value "' } } }"
 #define IDX "attr { key: 'Tidx' value { type: DT_INT32 } }"
 
-/* Views (reshape), values written over others, known shapes, a shape that data decides, texts, and one fetched
- * twice. */
+/* Views (reshape), outputs that reuse inputs, known shapes, a shape that depends on data,
+ * strings, and a value fetched twice. */
 static const char graph_text[] = IN("x", "DT_FLOAT") IN("n", "DT_INT32") NODE("a", "AddV2", "input: 'x' input: 'x'",
                                                                               T("DT_FLOAT"))
     NODE("b", "Neg", "input: 'a'", T("DT_FLOAT")) NODE("c", "Exp", "input: 'b'", T("DT_FLOAT"))
@@ -92,12 +92,12 @@ static void check_same(tn_tensor *a, tn_tensor *b)
   }
 }
 
-static void executor__gives_what_direct_gives(void)
+static void executor__results_equal_those_of_direct(void)
 {
   FOR_LEVELS(level)
   {
     ts own, direct;
-    open_on(&direct, "direct", level); /* loaded from here on */
+    open_on(&direct, "direct", level); /* stays loaded from here on */
     use_executor();
     open_on(&own, "test.executor", level);
     static const int32_t rows[] = { 2, 5, 0, 2, 40 };
@@ -135,8 +135,8 @@ static void executor__without_memory(void)
   ts_fini(&t);
 }
 
-/* A kernel that saw its step end does not know why; the time limit is what the caller is told of. S-RO-04 */
-static void executor__late_steps_are_told_so(void)
+/* A kernel cannot tell why its step ended; the caller gets the time limit's error. S-RO-04 */
+static void executor__late_steps_report_the_time_limit(void)
 {
   ts t;
   use_executor();
@@ -147,13 +147,14 @@ static void executor__late_steps_are_told_so(void)
   ts_start(&t);
   tn_tensor *fetched;
   CHECK_STATUS(ts_run(&t, FEEDS({ "in", 1 }), NAMES("gate"), &fetched, NULL), TN_DEADLINE_EXCEEDED, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), "node 'gate' (TestGate) was late");
+  CHECK_CONTAINS(tn_error_message(&t.err), "exceeded its time limit at node 'gate' (TestGate)");
   ts_open_gate();
   CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "gate"), 3, 0);
   ts_fini(&t);
 }
 
-/* Kernels that tn_kit_compute calls share their loops with the workers of the step, and with nobody else's. */
+/* Kernels called by tn_kit_compute share their loops with the workers of the step, and with no
+ * other threads. */
 static float threads_in_a_kernel(const char *target, int32_t pool, int64_t wait_ms)
 {
   static const char meet_text[] = IN("x", "DT_FLOAT") MEET_NODE("x");
@@ -169,7 +170,7 @@ static float threads_in_a_kernel(const char *target, int32_t pool, int64_t wait_
   ts_start(&t);
   int64_t n = 8;
   float most = 0;
-  for (int k = 0; k < 2; k++) { /* the first has let them go when it ended */
+  for (int k = 0; k < 2; k++) { /* the first kernel releases them when it ends */
     tn_tensor *x = ts_filled(1, &n, 1), *y = NULL;
     REQUIRE_OK(tn_session_run(t.session, &run, NAMES("x"), &x, 1, NAMES("meet"), &y, 1, NULL, 0, NULL, &t.err), &t.err);
     most = ((const float *)tn_tensor_data(y))[0];
@@ -214,7 +215,7 @@ static void wrong_reads(const tn_plan *plan, tn_plan_layout *l, tn_error *err)
   tn_layout_instruction in = { .struct_size = sizeof in };
   CHECK_STATUS(tn_kit_layout_value(l, tn_plan_n_values(plan), &v, err), TN_OUT_OF_RANGE, err);
   CHECK_STATUS(tn_kit_layout_value(l, 0, NULL, err), TN_INVALID_ARGUMENT, err);
-  CHECK_STATUS(tn_kit_layout_segment(l, 1, &s, err), TN_OUT_OF_RANGE, err); /* there is one, but not yet */
+  CHECK_STATUS(tn_kit_layout_segment(l, 1, &s, err), TN_OUT_OF_RANGE, err); /* it exists, but is not ready yet */
   CHECK_STATUS(tn_kit_layout_segment(NULL, 0, &s, err), TN_INVALID_ARGUMENT, err);
   CHECK_STATUS(tn_kit_layout_instruction(l, tn_plan_n_instructions(plan), &in, err), TN_OUT_OF_RANGE, err);
   CHECK_STATUS(tn_kit_layout_instruction(l, tn_plan_n_instructions(plan) - 1, &in, err), TN_FAILED_PRECONDITION, err);
@@ -228,8 +229,8 @@ static void wrong_reads(const tn_plan *plan, tn_plan_layout *l, tn_error *err)
   free(none);
 }
 
-/* Segments follow one upon the other; the number of rows to make is what a shape follows from, the other feed is
- * not. */
+/* Segments follow each other. A shape depends on the number of rows to make, not on the other
+ * feed. */
 static void read_segments(const tn_plan *plan, tn_error *err)
 {
   size_t n = tn_plan_n_segments(plan);
@@ -296,11 +297,11 @@ static tn_status wrong_step(const tn_session_factory *self, tn_runtime_session *
   read_segments(plan, &e);
   CHECK_OK(tn_step_check(step, NULL, &e), &e);
   CHECK(!tn_step_wants_records(step));
-  tn_step_record(step, l, 0, NULL, 0, 0, TN_OK); /* nobody wants it */
+  tn_step_record(step, l, 0, NULL, 0, 0, TN_OK); /* records are not collected */
   wrong_calls(step, plan, l, &e);
   tn_kit_layout_release(l);
   tn_error_clear(&e);
-  return tn_error_set(err, TN_ABORTED, "all was asked");
+  return tn_error_set(err, TN_ABORTED, "all calls were made");
 }
 
 static tn_status wrong_session(const tn_session_factory *self, const tn_session_options *options,
@@ -347,7 +348,7 @@ static const tn_session_factory wrong = {
   .step = wrong_step,
 };
 
-static void layouts__tell_what_is_wrong(void)
+static void layouts__errors_name_the_mistake(void)
 {
   tn_error err = TN_ERROR_INIT;
   REQUIRE_OK(tn_runtime_register("test.wrong", &wrong, &err), &err);
@@ -387,7 +388,8 @@ typedef struct sharer {
   int number, runs;
 } sharer;
 
-/* Other values than those of other threads, in the same shapes: what one step wrote over another's would show. */
+/* Values differ between threads, shapes do not: a step that overwrites another step's values
+ * would be noticed. */
 static void *run_on_shared(void *arg)
 {
   static const int64_t rows[N_SHAPES] = { 1, 4, 30 };
@@ -418,7 +420,8 @@ static void keep_last(void *user, int32_t level, const char *line)
   if (strncmp(line, "executor: ", 10) == 0) snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-/* What <tenon/kit.h> promises of a layout with one segment: it is kept, and used by steps on many threads at once. */
+/* <tenon/kit.h> promises that a layout with one segment is kept, and may be used by steps on
+ * many threads at once. */
 static void layouts__are_shared_by_steps_on_many_threads(void)
 {
   FOR_LEVELS(level)
@@ -451,9 +454,9 @@ static void layouts__are_shared_by_steps_on_many_threads(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(executor__gives_what_direct_gives),
+  TAP_TEST(executor__results_equal_those_of_direct),
   TAP_TEST(layouts__are_shared_by_steps_on_many_threads),
-  TAP_TEST(executor__late_steps_are_told_so),
+  TAP_TEST(executor__late_steps_report_the_time_limit),
   TAP_TEST(executor__workers_help_its_kernels),
   TAP_TEST(executor__without_memory),
-  TAP_TEST(layouts__tell_what_is_wrong))
+  TAP_TEST(layouts__errors_name_the_mistake))

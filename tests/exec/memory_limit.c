@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_limit_bytes and what steps keep beside tensors: indices of lists and arrays, rows of tables. */
+/* memory_limit_bytes and memory of steps other than tensors: indices of lists and arrays, rows
+ * of tables. */
 #include "conformance/support/calls_kit.h"
 
 #define LIMIT (1 << 20)
@@ -14,7 +15,8 @@ static void open_limited(ts *t, int level, const char *text)
   ts_start(t);
 }
 
-/* The int32 or float scalar that a fetch gives when int32 "n" is fed; -1 on failure, with the error in t->err. */
+/* The int32 or float scalar fetched when int32 "n" is fed; -1 on failure, with the error in
+ * t->err. */
 static double run(ts *t, int32_t n, const char *fetch, tn_status *status)
 {
   static const char *const feed = "n";
@@ -27,7 +29,7 @@ static double run(ts *t, int32_t n, const char *fetch, tn_status *status)
   return value;
 }
 
-/* `small` fits any number of times, `large` never does, and says why. */
+/* `small` succeeds any number of times; `large` always fails, with the limit in its error. */
 static void check_limit(const char *text, const char *fetch, int32_t small, int32_t large)
 {
   FOR_LEVELS(level)
@@ -63,7 +65,7 @@ static void memory_limit__counts_the_index_of_a_list(void) /* S-CFG-24 */
   check_limit(resized, "length", LIMIT / 32, LIMIT / 4);
 }
 
-/* Two versions of a list that each write have an index each. */
+/* Two versions of a list, each of which writes, have an index each. */
 static void memory_limit__counts_copies_of_lists(void) /* S-CFG-24 */
 {
 #define SET(name, i)                       \
@@ -83,7 +85,7 @@ static void memory_limit__counts_the_index_of_an_array(void) /* S-CFG-24 */
   check_limit(text, "size", LIMIT / 32, LIMIT / 8);
 }
 
-/* What a table has beside the tensors that are fed. */
+/* The memory of a table other than the tensors that are fed. */
 static void memory_limit__counts_the_rows_of_a_table(void) /* S-CFG-24 */
 {
 #define TABLE "attr { key: 'key_dtype' value { type: DT_INT64 } } attr { key: 'value_dtype' value { type: DT_INT64 } }"
@@ -104,7 +106,7 @@ static void memory_limit__counts_the_rows_of_a_table(void) /* S-CFG-24 */
   }
   CHECK_STATUS(st, TN_RESOURCE_EXHAUSTED, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "rows of a table of ");
-  CHECK(steps >= 3 && steps <= 17); /* 16 bytes a row and the index: 64 KiB in a step at least */
+  CHECK(steps >= 3 && steps <= 17); /* at 16 bytes a row plus the index, at least 64 KiB per step */
   tn_tensor_unref(keys);
   ts_fini(&t);
 }

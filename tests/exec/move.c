@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that move elements: where their sizes come from, what they refuse, and life without memory. Whether the right
- * elements arrive is for the recorded cases to say (tests/oracle). */
+/* Ops that move elements: where their sizes come from, their errors, and lack of memory. The
+ * recorded cases (tests/oracle) check that the right elements arrive. */
 #include <stdio.h>
 
 #include "conformance/support/session_kit.h"
@@ -54,7 +54,7 @@ static tn_output op3(tn_graph *graph, const char *op, const char *name, tn_outpu
   return finish(b);
 }
 
-/* x[begin:end] with the element itself when they are one apart. */
+/* x[begin:end], or a single element if end is begin + 1. */
 static tn_output pick(tn_graph *graph, const char *name, tn_output x, int32_t at)
 {
   char text[3][32];
@@ -69,12 +69,12 @@ static tn_output pick(tn_graph *graph, const char *name, tn_output x, int32_t at
   return finish(b);
 }
 
-/* ---- values that decide shapes ---- */
+/* ---- shapes that depend on values ---- */
 
 #define MANY 40
 
-/* The axis stands behind forty tensors, and its value comes with the step. */
-static void move__axis_behind_many_tensors_may_be_fed(void)
+/* The axis is the input after forty tensors, and its value is fed. */
+static void move__an_axis_after_many_tensors_may_be_fed(void)
 {
   FOR_LEVELS(level)
   {
@@ -107,16 +107,18 @@ static const char *shape_of(tn_output out, char *text, size_t room)
   if (tn_output_shape(out, dims, TN_MAX_RANK, &rank, NULL) != TN_OK) return "error";
   if (rank < 0) return "?";
   size_t at = (size_t)snprintf(text, room, "[");
-  for (int32_t i = 0; i < rank; i++)
-    at += (size_t)(dims[i] < 0 ? snprintf(text + at, room - at, "%s?", i > 0 ? "," : "")
-                               : snprintf(text + at, room - at, "%s%lld", i > 0 ? "," : "", (long long)dims[i]));
+  for (int32_t i = 0; i < rank; i++) {
+    const char *comma = i > 0 ? "," : "";
+    at += (size_t)(dims[i] < 0 ? snprintf(text + at, room - at, "%s?", comma)
+                               : snprintf(text + at, room - at, "%s%lld", comma, (long long)dims[i]));
+  }
   snprintf(text + at, room - at, "]");
   return text;
 }
 
 #define CHECK_SHAPE(out, wanted) CHECK_STR(shape_of(out, text, sizeof text), wanted)
 
-static void move__sizes_that_are_moved_are_sizes(void)
+static void move__moved_sizes_remain_sizes(void)
 {
   ts t;
   char text[160];
@@ -143,7 +145,7 @@ static void move__sizes_that_are_moved_are_sizes(void)
 
 /* ---- refusals ---- */
 
-static void move__what_does_not_fit_is_named(void)
+static void move__errors_name_inputs_that_do_not_fit(void)
 {
   ts t;
   static const char *const names[] = { "x", "y" };
@@ -168,9 +170,9 @@ static void move__what_does_not_fit_is_named(void)
   ts_fini(&t);
 }
 
-/* ---- no memory ---- */
+/* ---- lack of memory ---- */
 
-/* Strings, which have memory of their own wherever they go: in [2] -> out */
+/* Strings, which own memory wherever they are moved: in [2] -> out */
 static void build_strings(tn_graph *g)
 {
   tn_output x = ts_placeholder(g, "in", TN_STRING), zero = ints(g, "zero", 0, (int32_t[]){ 0 });
@@ -204,7 +206,7 @@ static tn_status compile_and_run(void *arg)
   tn_status st = tn_session_make_callable(x->t->session, NULL, feeds, 1, fetches, 1, NULL, 0, &callable, NULL);
   if (st != TN_OK) return st;
   st = tn_session_run_callable(x->t->session, callable, &x->in, 1, &out, 1, NULL, NULL);
-  if (st == TN_OK) { /* the mirror image of the first element behind the edge, which is that element */
+  if (st == TN_OK) { /* the element past the edge mirrors the first element */
     const char *text[2];
     size_t length[2];
     for (int i = 0; i < 2; i++) CHECK_OK(tn_tensor_get_string(out, i, &text[i], &length[i], NULL), NULL);
@@ -232,7 +234,7 @@ static void move__strings_survive_lack_of_memory(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(move__axis_behind_many_tensors_may_be_fed),
-  TAP_TEST(move__sizes_that_are_moved_are_sizes),
-  TAP_TEST(move__what_does_not_fit_is_named),
+  TAP_TEST(move__an_axis_after_many_tensors_may_be_fed),
+  TAP_TEST(move__moved_sizes_remain_sizes),
+  TAP_TEST(move__errors_name_inputs_that_do_not_fit),
   TAP_TEST(move__strings_survive_lack_of_memory))

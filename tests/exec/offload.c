@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit with parts that a runtime runs: results are those of `direct`, whatever the parts stand in; each
- * is asked for once, and what was taken is given back; errors are the step's. */
+/* Level (a) of the kit with parts run by the runtime: results equal those of `direct` wherever
+ * the parts are, each part is offered once, every part taken is released, and errors become the
+ * step's. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -45,7 +46,7 @@ static void listen_no_more(void)
                RESULT("b", "DT_FLOAT") RESULT("v", "DT_FLOAT"),                                               \
            NEXT MATMUL("product", "a", "w") BODY("tanh", "Tanh", "input: 'product:product:0'", T("DT_FLOAT")) \
                RET("j", "next:z:0") RET("m", "n") RET("b", "tanh:y:0") RET("v", "w"))
-/* A loop over functions, and after it a branch with a call in it. */
+/* A loop over functions, followed by a branch with a call in it. */
 static const char flow_text[] =
     LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("w", "DT_FLOAT")) LOOP_BODY TWICE) IN("x", "DT_FLOAT") IN("m", "DT_FLOAT")
         IN("p", "DT_BOOL") NODE("twice", "AddV2", "input: 'x' input: 'x'",
@@ -60,7 +61,7 @@ static const char flow_text[] =
 static const char *const feeds[] = { "x", "m", "p", "n" }, *const fetches[] = { "out", "w:0", "size", "merge", "out" };
 enum { N_FEEDS = 4, N_FETCHES = 5 };
 
-/* The plugin, and `direct`, which stays where it was found. */
+/* Loads the plugin, and `direct` from the place where it was found. */
 static void load_both(void)
 {
   static bool there;
@@ -126,7 +127,7 @@ static void check_like(ts *own, ts *direct, int64_t rows, int32_t n, tn_bool sid
 
 /* ---- tests ---- */
 
-static void offload__gives_what_direct_gives(void)
+static void offload__results_equal_those_of_direct(void)
 {
   static const char *const targets[] = { "test.offload", "test.offload:take=half", "test.offload:take=none" };
   FOR_LEVELS(level)
@@ -145,8 +146,8 @@ static void offload__gives_what_direct_gives(void)
   }
 }
 
-/* The loop's body is one part, however many turns there are; and all goes back. */
-static void offload__asks_once(void)
+/* The loop's body is one part, whatever the number of iterations; all parts are released. */
+static void offload__offers_each_part_once(void)
 {
   FOR_LEVELS(level)
   {
@@ -175,8 +176,9 @@ static void offload__asks_once(void)
   }
 }
 
-/* The kit's records are there for what it runs, the runtime's for what it took; nodes that compute nothing, too. */
-static void offload__metadata_has_each_node(void)
+/* The kit records what it runs, the runtime what it took; nodes that compute nothing have
+ * records, too. */
+static void offload__metadata_covers_each_node(void)
 {
   static const char *const targets[] = { "direct", "test.offload" };
   size_t records[2];
@@ -200,17 +202,17 @@ static void offload__metadata_has_each_node(void)
   CHECK_INT(records[0], records[1]);
 }
 
-static void offload__errors_are_the_steps(void)
+static void offload__errors_become_those_of_the_step(void)
 {
   static const struct { const char *target, *message; } cases[] = {
-    { "test.offload:fail=take", "the device was not there" },
+    { "test.offload:fail=take", "the device was missing" },
     { "test.offload:fail=run", "the runtime's offload: run failed without a message" },
   };
   for (size_t i = 0; i < 2; i++) {
     ts t;
     tn_tensor *out[N_FETCHES] = { NULL };
     open_on(&t, cases[i].target, 0);
-    for (int k = 0; k < 2; k++) { /* the second step says it again */
+    for (int k = 0; k < 2; k++) { /* the second step fails in the same way */
       CHECK_STATUS(run_flow(&t, 4, 3, 0, NULL, NULL, out), TN_UNAVAILABLE, &t.err);
       CHECK_CONTAINS(tn_error_message(&t.err), cases[i].message);
       tn_error_clear(&t.err);
@@ -232,7 +234,7 @@ static void *many_steps(void *arg)
   return NULL;
 }
 
-static void offload__steps_at_once(void)
+static void offload__concurrent_steps(void)
 {
   ts t;
   pthread_t threads[4];
@@ -245,8 +247,8 @@ static void offload__steps_at_once(void)
   listen_no_more();
 }
 
-/* A step without end is cancelled in the middle of its loop. */
-static void offload__late_steps_are_told_so(void)
+/* An endless step is cancelled in the middle of its loop. */
+static void offload__late_steps_exceed_their_time_limit(void)
 {
   ts t;
   tn_run_options options;
@@ -261,7 +263,7 @@ static void offload__late_steps_are_told_so(void)
   ts_fini(&t);
 }
 
-/* A session's life: what is offered and taken is made and given back. */
+/* A session's life: parts are offered, taken, created and released. */
 static tn_status one_life(void *arg)
 {
   tn_tensor *out[N_FETCHES] = { NULL };
@@ -280,7 +282,7 @@ static tn_status one_life(void *arg)
 static void offload__without_memory(void)
 {
   static const char *const targets[] = { "direct", "test.offload" };
-  for (int i = 0; i < 2; i++) { /* what fails on both is not the parts' */
+  for (int i = 0; i < 2; i++) { /* a failure on both targets has nothing to do with parts */
     ts t;
     open_on(&t, targets[i], 0);
     tn_session_destroy(t.session);
@@ -317,11 +319,11 @@ static void offload__wrong_calls(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(offload__gives_what_direct_gives),
-  TAP_TEST(offload__asks_once),
-  TAP_TEST(offload__metadata_has_each_node),
-  TAP_TEST(offload__errors_are_the_steps),
-  TAP_TEST(offload__steps_at_once),
-  TAP_TEST(offload__late_steps_are_told_so),
+  TAP_TEST(offload__results_equal_those_of_direct),
+  TAP_TEST(offload__offers_each_part_once),
+  TAP_TEST(offload__metadata_covers_each_node),
+  TAP_TEST(offload__errors_become_those_of_the_step),
+  TAP_TEST(offload__concurrent_steps),
+  TAP_TEST(offload__late_steps_exceed_their_time_limit),
   TAP_TEST(offload__without_memory),
   TAP_TEST(offload__wrong_calls))

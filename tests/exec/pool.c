@@ -92,7 +92,7 @@ static void run_node(tn__task *task)
   tn__count_down(self->crew, self->left);
 }
 
-/* A step of n tasks; true when each ran once. */
+/* A step of n tasks; true if each ran once. */
 static bool run_tree(tn__pool_client *client, uint32_t n)
 {
   node *all = calloc(n, sizeof *all);
@@ -135,7 +135,7 @@ static void *call_steps(void *arg)
   return NULL;
 }
 
-/* Twelve threads call steps at once, more than a client keeps crews for in its first places. */
+/* Twelve threads run steps at once, which is more than a client's first places for crews. */
 static void pool__steps_from_many_threads(void)
 {
   fixture f = open_client(3, 0);
@@ -171,7 +171,7 @@ static void run_stolen(tn__task *task)
 
 enum { MANY = 64 };
 
-/* MANY tasks of one thread; how many a worker ran. */
+/* MANY tasks from one thread; returns the number that workers ran. */
 static int run_batch(tn__pool_client *client, int64_t ns, double cost_ns)
 {
   stolen all[MANY];
@@ -188,14 +188,14 @@ static int run_batch(tn__pool_client *client, int64_t ns, double cost_ns)
   return n;
 }
 
-static void pool__workers_steal_what_is_worth_it(void)
+static void pool__workers_steal_tasks_that_are_worth_it(void)
 {
   fixture f = open_client(2, 0);
   int by_workers = 0;
   for (int i = 0; i < 20; i++) by_workers += run_batch(f.client, MS / 2, MS / 2);
   CHECK_MSG(by_workers > 0, "no worker took any of 1280 tasks of half a millisecond");
-  tn__pool_join(f.pool); /* nobody is awake */
-  CHECK_INT(run_batch(f.client, 0, 10), 0); /* 64 tasks of 10 ns are not worth waking anybody */
+  tn__pool_join(f.pool); /* no worker is awake */
+  CHECK_INT(run_batch(f.client, 0, 10), 0); /* 64 tasks of 10 ns are not worth a wake-up */
   close_client(f);
 }
 
@@ -251,7 +251,8 @@ static void *call_measured(void *arg)
   return NULL;
 }
 
-/* Three sessions on one pool of 6, two threads calling each: no more workers than each one's quota at any time. */
+/* Three sessions on one pool of 6, each called from two threads: at no time more workers than
+ * the session's quota. */
 static void pool__quotas_hold_for_every_client(void) /* S-CFG-11 */
 {
   tn_error err = TN_ERROR_INIT;
@@ -286,7 +287,7 @@ static void spin_part(void *user, int64_t begin, int64_t end)
   atomic_fetch_sub(&((gauge *)user)->now, 1);
 }
 
-static void pool__loops_keep_to_their_limit(void) /* S-CFG-15 */
+static void pool__loops_respect_their_limit(void) /* S-CFG-15 */
 {
   for (uint32_t intra = 0; intra <= 3; intra++) {
     fixture f = open_client(5, intra);
@@ -301,7 +302,7 @@ static void pool__loops_keep_to_their_limit(void) /* S-CFG-15 */
   }
 }
 
-/* A part of a plugin's kernel that a worker runs counts as the plugin's. */
+/* A part of a plugin's kernel that a worker runs is attributed to the plugin. */
 typedef struct asked {
   _Atomic int parts, right, of_workers;
 } asked;
@@ -317,7 +318,7 @@ static void ask_part(void *user, int64_t begin, int64_t end)
   busy(20000 * (end - begin));
 }
 
-static void pool__helpers_know_whose_kernel_they_are_in(void)
+static void pool__helpers_know_the_kernel_they_run(void)
 {
   fixture f = open_client(3, 0);
   asked a = { 0 };
@@ -343,11 +344,11 @@ static void pool__helpers_know_whose_kernel_they_are_in(void)
   close_client(f);
 }
 
-/* ---- steps that come again ---- */
+/* ---- repeated steps ---- */
 
 typedef struct habit_loop {
-  int64_t own_ns, worker_ns; /* of an item: on the caller's thread, on a worker's */
-  _Atomic int workers;       /* items that these ran */
+  int64_t own_ns, worker_ns; /* per item: on the caller's thread, on a worker */
+  _Atomic int workers;       /* items run by workers */
 } habit_loop;
 
 static void sleep_part(void *user, int64_t begin, int64_t end)
@@ -358,7 +359,7 @@ static void sleep_part(void *user, int64_t begin, int64_t end)
   usleep((useconds_t)((worker ? l->worker_ns : l->own_ns) * (end - begin) / 1000));
 }
 
-/* How many of the steps had help. */
+/* The number of steps that had help. */
 static int steps_with_help(fixture f, habit_loop *l, int steps)
 {
   int n = 0;
@@ -372,8 +373,8 @@ static int steps_with_help(fixture f, habit_loop *l, int steps)
   return n;
 }
 
-/* Whatever was said of the cost: what was measured decides. */
-static void pool__steps_have_help_when_they_are_faster_so(void)
+/* The measured cost decides, whatever cost was passed. */
+static void pool__steps_have_help_if_it_makes_them_faster(void)
 {
   fixture f = open_client(1, 0);
   habit_loop slower = { .own_ns = 50000, .worker_ns = 3 * MS }, faster = { .own_ns = 2 * MS, .worker_ns = 2 * MS };
@@ -386,7 +387,7 @@ static void pool__steps_have_help_when_they_are_faster_so(void)
   close_client(f);
 }
 
-/* One step that always has work leaves workers to another session's. */
+/* A step that always has work yields workers to the step of another session. */
 static _Atomic int greedy_stop;
 
 static void run_greedy(tn__task *task)
@@ -423,7 +424,7 @@ static void pool__workers_take_turns(void)
   REQUIRE_INT(pthread_create(&greedy, NULL, be_greedy, f.client), 0);
   int by_worker = 0;
   int64_t until = tn__now_ns() + 10000 * (int64_t)MS;
-  usleep(10000); /* the worker is with the greedy one */
+  usleep(10000); /* the worker is with the greedy step */
   while (by_worker == 0 && tn__now_ns() < until) by_worker = run_batch(late, 200000, 200000);
   CHECK(by_worker > 0);
   atomic_store(&greedy_stop, 1);
@@ -491,7 +492,7 @@ static void pool__loops_cover_each_item_once(void)
       CHECK_INT(check_loop(crew, sizes[i], grain, 20000), 0);
   CHECK_INT(check_loop(NULL, 1000, 1, 20000), 0);
   tn__crew_put(crew);
-  CHECK_INT(check_loop(crew, 1000, 1, 20000), 0); /* this thread is not of the crew any more */
+  CHECK_INT(check_loop(crew, 1000, 1, 20000), 0); /* this thread has left the crew */
   caller callers[4];
   for (int i = 0; i < 4; i++) {
     callers[i] = (caller){ .client = f.client };
@@ -504,7 +505,8 @@ static void pool__loops_cover_each_item_once(void)
   close_client(f);
 }
 
-/* As kernels see it: the crew comes with the first loop that is worth it, and goes with the step. */
+/* From the kernel's view: the crew is taken at the first loop that is worth it, and returned at
+ * the end of the step. */
 static void pool__kernels_share_loops(void)
 {
   fixture f = open_client(2, 0);
@@ -526,7 +528,7 @@ static void pool__kernels_share_loops(void)
   close_client(f);
 }
 
-/* Tasks with loops in them, as kernels have. */
+/* Tasks that contain loops, as kernels do. */
 typedef struct looper {
   tn__task task;
   tn__crew *crew;
@@ -559,7 +561,7 @@ static void pool__tasks_have_loops(void)
   close_client(f);
 }
 
-/* ---- steps inside of steps ---- */
+/* ---- nested steps ---- */
 
 typedef struct deep {
   tn__task task;
@@ -569,7 +571,7 @@ typedef struct deep {
   int depth;
 } deep;
 
-/* A kernel that runs a step of the same session: two tasks, each of which does so again. */
+/* A kernel that runs a step of the same session with two tasks, each of which does so again. */
 static void run_deep(tn__task *task)
 {
   deep *d = (deep *)task;
@@ -602,7 +604,7 @@ static void *call_deep(void *arg)
   return NULL;
 }
 
-static void pool__steps_inside_of_steps_end(void) /* S-THR-07 */
+static void pool__nested_steps_end(void) /* S-THR-07 */
 {
   fixture f = open_client(2, 0);
   pthread_t threads[4];
@@ -623,12 +625,12 @@ static void count_down(tn__task *task)
 static void *submit_late(void *arg)
 {
   stolen *s = arg;
-  usleep(20000); /* its owner sleeps by now */
+  usleep(20000); /* the owner sleeps by now */
   for (int i = 0; i < 3; i++) tn__crew_submit(s[i].crew, &s[i].task, 10);
   return NULL;
 }
 
-static void pool__waiter_wakes_for_what_comes_from_outside(void)
+static void pool__an_external_thread_wakes_the_waiter(void)
 {
   for (uint32_t workers = 0; workers < 2; workers++) {
     fixture f = open_client(workers, 0);
@@ -638,7 +640,7 @@ static void pool__waiter_wakes_for_what_comes_from_outside(void)
       tn__crew *crew = tn__crew_take(f.client);
       pthread_t thread;
       for (int i = 0; i < 3; i++) s[i] = (stolen){ .task.run = count_down, .crew = crew, .left = &left };
-      CHECK(!tn__crew_wait(crew, tn__counted_down, &left, tn__now_ns() + MS)); /* its time is over first */
+      CHECK(!tn__crew_wait(crew, tn__counted_down, &left, tn__now_ns() + MS)); /* the timeout comes first */
       REQUIRE_INT(pthread_create(&thread, NULL, submit_late, s), 0);
       CHECK(tn__crew_wait(crew, tn__counted_down, &left, 0));
       tn__crew_put(crew);
@@ -648,7 +650,7 @@ static void pool__waiter_wakes_for_what_comes_from_outside(void)
   }
 }
 
-/* A crew goes from thread to thread, as a partial run does. */
+/* A crew moves from thread to thread, as in a partial run. */
 static void *enter_and_run(void *arg)
 {
   stolen *s = arg;
@@ -737,7 +739,8 @@ static void pool__workers_are_joined_on_request(void)
   CHECK_INT(threads_of_process(), before);
 }
 
-/* Sessions of a parent do not work in the child (S-THR-08); what is left of their pool there does no harm. */
+/* Sessions of the parent do not work in the child (S-THR-08); the remains of their pool do no
+ * harm there. */
 static void pool__child_has_no_workers(void)
 {
   fixture f = open_client(2, 0);
@@ -768,7 +771,7 @@ static void pool__child_has_no_workers(void)
   close_client(f);
 }
 
-/* ---- pinned ---- */
+/* ---- pinned workers ---- */
 
 static void pool__pinned_workers_work(void)
 {
@@ -792,7 +795,7 @@ static tn_status use_everything(void *arg)
   if (st == TN_OK) st = tn__client_create(pool, &config, &client, NULL);
   tn__crew *crew = st == TN_OK ? tn__crew_take(client) : NULL;
   if (st == TN_OK && crew == NULL) st = TN_RESOURCE_EXHAUSTED;
-  if (crew != NULL) { /* all is done, also when nobody comes and no deque can grow */
+  if (crew != NULL) { /* all tasks run, even if no worker helps and no deque can grow */
     stolen all[MANY];
     _Atomic uint32_t left = MANY;
     for (int i = 0; i < MANY; i++) {
@@ -808,14 +811,14 @@ static tn_status use_everything(void *arg)
   return st;
 }
 
-static void pool__survives_a_lack_of_memory(void)
+static void pool__survives_lack_of_memory(void)
 {
   tn_test_oom_sweep(use_everything, NULL);
   char name[] = "named";
   tn_test_oom_sweep(use_everything, name);
 }
 
-/* Steps on a client that has run before allocate nothing. */
+/* Steps of a client that has run before do not allocate. */
 static void pool__steps_allocate_nothing(void)
 {
   fixture f = open_client(1, 0);
@@ -827,7 +830,7 @@ static void pool__steps_allocate_nothing(void)
     check_loop(crew, 1000, 1, 1000);
     tn__crew_put(crew);
   }
-  CHECK(tn_test_allocations() - before <= 1); /* a worker's deque, if it had pushed nothing before */
+  CHECK(tn_test_allocations() - before <= 1); /* the deque of a worker that has not pushed before */
   close_client(f);
 }
 
@@ -835,20 +838,20 @@ TAP_MAIN(
   TAP_TEST(pool__deque_gives_each_item_once),
   TAP_TEST(pool__runs_every_task_once),
   TAP_TEST(pool__steps_from_many_threads),
-  TAP_TEST(pool__workers_steal_what_is_worth_it),
+  TAP_TEST(pool__workers_steal_tasks_that_are_worth_it),
   TAP_TEST(pool__quotas_hold_for_every_client),
-  TAP_TEST(pool__loops_keep_to_their_limit), TAP_TEST(pool__helpers_know_whose_kernel_they_are_in),
-  TAP_TEST(pool__steps_have_help_when_they_are_faster_so),
+  TAP_TEST(pool__loops_respect_their_limit), TAP_TEST(pool__helpers_know_the_kernel_they_run),
+  TAP_TEST(pool__steps_have_help_if_it_makes_them_faster),
   TAP_TEST(pool__workers_take_turns),
   TAP_TEST(pool__loops_cover_each_item_once),
   TAP_TEST(pool__kernels_share_loops),
   TAP_TEST(pool__tasks_have_loops),
-  TAP_TEST(pool__steps_inside_of_steps_end),
-  TAP_TEST(pool__waiter_wakes_for_what_comes_from_outside),
+  TAP_TEST(pool__nested_steps_end),
+  TAP_TEST(pool__an_external_thread_wakes_the_waiter),
   TAP_TEST(pool__crews_change_their_owner),
   TAP_TEST(pool__idle_workers_cost_nothing),
   TAP_TEST(pool__workers_are_joined_on_request),
   TAP_TEST(pool__child_has_no_workers),
   TAP_TEST(pool__pinned_workers_work),
-  TAP_TEST(pool__survives_a_lack_of_memory),
+  TAP_TEST(pool__survives_lack_of_memory),
   TAP_TEST(pool__steps_allocate_nothing))

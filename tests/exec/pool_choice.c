@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pool a client has, and on which CPUs its workers are. */
+/* The choice of a client's pool, and of its workers' CPUs. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
@@ -18,12 +18,12 @@ static void pool_choice__names_are_shared(void) /* S-CFG-13, S-CFG-14 */
   CHECK(a == c);
   CHECK_STATUS(tn__pool_named("first", 4, &c, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_NULL(c);
-  CHECK_CONTAINS(tn_error_message(&err), "'first' has 3 threads, 4 were asked for");
+  CHECK_CONTAINS(tn_error_message(&err), "'first' has 3 threads, but 4 were requested");
   tn_error_clear(&err);
   tn__pool_unref(a);
   CHECK_STATUS(tn__pool_named("first", 4, &c, &err), TN_INVALID_ARGUMENT, &err);
   tn__pool_unref(a);
-  REQUIRE_OK(tn__pool_named("first", 4, &c, &err), &err); /* nobody named it any more */
+  REQUIRE_OK(tn__pool_named("first", 4, &c, &err), &err); /* no client has it any more */
   CHECK_INT(tn__pool_workers(c), 4);
   tn__pool_unref(b);
   tn__pool_unref(c);
@@ -47,7 +47,7 @@ static void pool_choice__default_has_the_usable_cpus(void) /* S-CFG-11 */
 
 #if defined(__linux__)
 enum { PINNED = 3 };
-static _Atomic int cpu_of[PINNED + 1]; /* of each worker, + 1; -1 = it has several */
+static _Atomic int cpu_of[PINNED + 1]; /* of each worker, + 1; -1: it has several */
 
 static void note_cpu(void *user, int64_t begin, int64_t end)
 {
@@ -62,12 +62,13 @@ static void note_cpu(void *user, int64_t begin, int64_t end)
   busy(20000 * (end - begin));
 }
 
-/* Each on the next CPU, whoever starts it: most are started by a worker, which is pinned itself. */
+/* Each worker gets the next CPU, whichever thread starts it: most are started by a worker,
+ * itself pinned. */
 static void pool_choice__pinned_workers_are_spread(void)
 {
   cpu_set_t all;
   int cpus[CPU_SETSIZE], n = 0, tries = 0;
-  if (sched_getaffinity(0, sizeof all, &all) != 0) TAP_SKIP("there are more CPUs than the test knows");
+  if (sched_getaffinity(0, sizeof all, &all) != 0) TAP_SKIP("there are more CPUs than the test supports");
   for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
     if (CPU_ISSET(cpu, &all)) cpus[n++] = cpu;
   fixture f;
@@ -86,7 +87,7 @@ static void pool_choice__pinned_workers_are_spread(void)
   close_client(f);
 }
 
-static _Atomic int shared; /* parts on a worker that might have been on the caller's CPU, + 1 */
+static _Atomic int shared; /* parts on a worker that might have used the caller's CPU, + 1 */
 
 static void note_sharing(void *user, int64_t begin, int64_t end)
 {
@@ -96,40 +97,40 @@ static void note_sharing(void *user, int64_t begin, int64_t end)
   busy(20000 * (end - begin));
 }
 
-/* The caller stays on one CPU, which a worker that he calls keeps off then. */
-static void pool_choice__workers_keep_off_their_callers_cpu(void)
+/* The caller is pinned to one CPU. A worker that it wakes then avoids that CPU. */
+static void pool_choice__workers_avoid_the_callers_cpu(void)
 {
   cpu_set_t all, one;
   int cpu = 0;
-  if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) TAP_SKIP("there is one CPU, or very many");
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) TAP_SKIP("needs several CPUs, not too many");
   fixture f = open_client(1, 0);
   for (int turn = 0; turn < 6; turn++) {
     while (!CPU_ISSET(cpu, &all)) cpu = (cpu + 1) % CPU_SETSIZE;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    int found = 0; /* one that did not sleep yet was not called */
+    int found = 0; /* a worker that was still awake was not woken */
     for (int tries = 0; tries < 100 && (found == 0 || found >= 1000); tries++) {
-      usleep(1000); /* the worker sleeps, as a rule */
+      usleep(1000); /* the worker usually sleeps by then */
       atomic_store(&shared, 0);
-      if (turn > 0) REQUIRE_INT(sched_setaffinity(0, sizeof one, &one), 0); /* it was started before that */
+      if (turn > 0) REQUIRE_INT(sched_setaffinity(0, sizeof one, &one), 0); /* it was started before this */
       tn__crew *crew = tn__crew_take(f.client);
       tn__parallel_for(crew, 1000, 1, 20000, note_sharing, &cpu);
       tn__crew_put(crew);
       found = atomic_load(&shared);
     }
-    if (turn > 0) CHECK_MSG(found < 1000, "a worker was let on CPU %d, its caller's", cpu);
+    if (turn > 0) CHECK_MSG(found < 1000, "a worker may run on CPU %d, its caller's", cpu);
     REQUIRE_INT(sched_setaffinity(0, sizeof all, &all), 0);
     cpu = (cpu + 1) % CPU_SETSIZE;
   }
   close_client(f);
 }
 #else
-static void pool_choice__pinned_workers_are_spread(void) { TAP_SKIP("nothing is pinned here"); }
-static void pool_choice__workers_keep_off_their_callers_cpu(void) { TAP_SKIP("nothing is kept anywhere here"); }
+static void pool_choice__pinned_workers_are_spread(void) { TAP_SKIP("no CPU affinity on this system"); }
+static void pool_choice__workers_avoid_the_callers_cpu(void) { TAP_SKIP("no CPU affinity on this system"); }
 #endif
 
 TAP_MAIN(
   TAP_TEST(pool_choice__names_are_shared),
   TAP_TEST(pool_choice__default_has_the_usable_cpus),
   TAP_TEST(pool_choice__pinned_workers_are_spread),
-  TAP_TEST(pool_choice__workers_keep_off_their_callers_cpu))
+  TAP_TEST(pool_choice__workers_avoid_the_callers_cpu))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that stay awake for the next step: where steps follow each other closely, and nowhere else. */
+/* Workers stay awake for the next step if steps follow each other closely, and only then. */
 #include <core/pool/pool_internal.h>
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "tests/support/pool_kit.h"
 
 #define MS 1000000
-#define LONG_US 20000 /* a spin that no pause of a busy machine reaches easily */
+#define LONG_US 20000 /* a spin longer than most pauses of a busy machine */
 
 static fixture open_lingering(uint32_t spin_us, int32_t linger_us)
 {
@@ -27,7 +27,8 @@ static void item(void *user, int64_t begin, int64_t end)
   busy(*(const int64_t *)user * (end - begin));
 }
 
-/* A step with a loop that is worth help; whether workers are to look on after it. */
+/* A step with a loop that is worth help; returns whether workers are to look for more work after
+ * it. */
 static bool step(const fixture *f, const void *kind)
 {
   int64_t ns = 200000;
@@ -39,7 +40,7 @@ static bool step(const fixture *f, const void *kind)
   return awake;
 }
 
-/* So many steps in a row; how many of them found that the next was expected. */
+/* Runs n steps in a row; returns how many expected a successor. */
 static int steps(const fixture *f, int n)
 {
   static int kind;
@@ -52,19 +53,19 @@ static void pool_linger__the_next_step_is_expected_after_many(void)
 {
   fixture f = open_lingering(LONG_US, -1);
   CHECK_INT(steps(&f, 20), 0);
-  int best = steps(&f, 80); /* a machine that stops us for long makes it begin anew */
-  CHECK_MSG(best > 0, "no step of 80 in a row was expected");
+  int best = steps(&f, 80); /* a long pause of the machine resets the count */
+  CHECK_MSG(best > 0, "none of 80 steps in a row was expected");
   usleep(3 * LONG_US);
-  CHECK_INT(steps(&f, 20), 0); /* one that came late ends it */
+  CHECK_INT(steps(&f, 20), 0); /* a single late step ends the expectation */
   close_client(f);
 }
 
-static void pool_linger__asleep_means_asleep(void)
+static void pool_linger__no_lingering_without_time_to_spin(void)
 {
   fixture f = open_lingering(LONG_US, 0);
   CHECK_INT(steps(&f, 100), 0);
   close_client(f);
-  f = open_lingering(0, -1); /* who is not to spin does not linger */
+  f = open_lingering(0, -1); /* workers that must not spin do not linger */
   CHECK_INT(steps(&f, 100), 0);
   close_client(f);
 }
@@ -77,7 +78,7 @@ static double cpu_ms(void)
          (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
 }
 
-/* After many steps in a row, and then none: the time of one spin, not more. */
+/* A pause after many steps in a row costs the time of one spin and no more. */
 static void pool_linger__a_pause_costs_one_spin(void)
 {
   fixture f = open_lingering(LONG_US, -1);
@@ -89,8 +90,8 @@ static void pool_linger__a_pause_costs_one_spin(void)
   close_client(f);
 }
 
-/* It does not keep who closes the client waiting. */
-static void pool_linger__closing_does_not_wait_for_it(void)
+/* A lingering worker does not delay the close of its client. */
+static void pool_linger__a_close_does_not_wait_for_lingering_workers(void)
 {
   int64_t best = INT64_MAX;
   for (int i = 0; i < 5 && best > 100 * MS; i++) {
@@ -100,11 +101,11 @@ static void pool_linger__closing_does_not_wait_for_it(void)
     close_client(f);
     if (tn__now_ns() - begin < best) best = tn__now_ns() - begin;
   }
-  CHECK_MSG(best <= 100 * MS, "a close took %lld ms at least", (long long)best / MS);
+  CHECK_MSG(best <= 100 * MS, "the fastest close took %lld ms", (long long)best / MS);
 }
 
 TAP_MAIN(
   TAP_TEST(pool_linger__the_next_step_is_expected_after_many),
-  TAP_TEST(pool_linger__asleep_means_asleep),
+  TAP_TEST(pool_linger__no_lingering_without_time_to_spin),
   TAP_TEST(pool_linger__a_pause_costs_one_spin),
-  TAP_TEST(pool_linger__closing_does_not_wait_for_it))
+  TAP_TEST(pool_linger__a_close_does_not_wait_for_lingering_workers))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel that takes long ends soon after its step was cancelled. Each op with a loop gets inputs by which it would
- * take seconds; what counts is the time of processors that the process takes after the cancellation, which says the
- * same on a busy machine. TENON_STOP_MS says how many milliseconds are allowed (`make check-long` says 50), else there
- * is only to be no doubt that the kernel did not run to its end. */
+/* A kernel that takes long ends soon after its step is cancelled. Each op with a loop gets
+ * inputs that would take seconds. Measured is the CPU time that the process takes after the
+ * cancellation, which does not depend on how busy the machine is. TENON_STOP_MS is the limit in
+ * milliseconds (`make check-long` sets 50); without it the limit only shows that the kernel did
+ * not run to its end. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,8 +13,8 @@
 
 #include "conformance/support/session_kit.h"
 
-#define BEGUN_MS 150   /* of work, after which a step is cancelled */
-#define DOUBT_MS 4000  /* a sanitizer makes 50 ms many */
+#define BEGUN_MS 150   /* of work before a step is cancelled */
+#define DOUBT_MS 4000  /* sanitizers make much of 50 ms */
 
 /* Inputs, one word each: f[dims] random floats, c[dims] floats that all differ, n[dims] NaNs, d[dims] doubles,
  * x<n>[dims] random int32 below n, z[dims] random complex64, t[dims] strings; I(list) an int32 vector, S(n) an int32
@@ -173,7 +174,8 @@ static tn_tensor *make_input(const input *in)
     float x = (float)(draw(&state) % 65521 + 1) / 65536;
     if (in->kind == 'x') ((int32_t *)data)[i] = (int32_t)(draw(&state) % (uint32_t)in->below);
     else if (in->kind == 'd') ((double *)data)[i] = (double)x;
-    else ((float *)data)[i] = in->kind == 'c' ? (float)i : in->kind == 'n' ? NAN : x;
+    else if (in->kind == 'c') ((float *)data)[i] = (float)i;
+    else ((float *)data)[i] = in->kind == 'n' ? NAN : x;
   }
   return t;
 }
@@ -242,15 +244,15 @@ static void add_constant(text *t, size_t i, const char *word, size_t n)
   const char *list = memchr(word, '(', n), *end = word + n - 1;
   REQUIRE(list != NULL);
   bool vector = word[0] == 'I' || word[0] == 'L' || (list - word == 2);
-  const char *type = word[0] == 'F'                     ? "DT_FLOAT"
-                     : word[0] == 'W'                   ? "DT_STRING"
-                     : word[0] == 'V' || word[0] == 'L' ? "DT_INT64"
-                                                        : "DT_INT32";
-  const char *field = word[0] == 'F'                     ? "float_val"
-                      : word[0] == 'W'                   ? "string_val"
-                      : word[0] == 'V' || word[0] == 'L' ? "int64_val"
-                                                         : "int_val";
+  const char *type = "DT_INT32", *field = "int_val";
   size_t count = 1;
+  switch (word[0]) {
+  case 'F': type = "DT_FLOAT", field = "float_val"; break;
+  case 'W': type = "DT_STRING", field = "string_val"; break;
+  case 'V':
+  case 'L': type = "DT_INT64", field = "int64_val"; break;
+  default: break;
+  }
   for (const char *c = list; c < end; c++) count += *c == ',';
   add(t,
       "node { name: 'p%zu' op: 'Const' attr { key: 'dtype' value { type: %s } } attr { key: 'value' value { tensor { "
@@ -279,7 +281,7 @@ typedef struct run_of {
   tn_cancellation *cancellation;
   tn_status status;
   atomic_bool over;
-  int64_t ended_ns; /* of the process's processor time */
+  int64_t ended_ns; /* in CPU time of the process */
   char node[100];
 } run_of;
 
@@ -372,7 +374,7 @@ static void stop_one(const stop_case *c, const char *kernels)
   if (strict)
     printf("# %-36s kernels %-6s %8.2f ms of processors, %8.2f ms: %s\n", c->op, kernels, ms, all,
            tn_status_name(r.status));
-  bool ended = r.status == TN_OK || r.status == TN_CANCELLED; /* a fast machine may be through with it */
+  bool ended = r.status == TN_OK || r.status == TN_CANCELLED; /* a fast machine may have finished it */
   if (!ended || ms > most)
     printf("# %s %s: status %s, %s, %.1f ms\n", c->op, c->inputs, tn_status_name(r.status), tn_error_message(&r.t.err),
            ms);
@@ -381,7 +383,7 @@ static void stop_one(const stop_case *c, const char *kernels)
   close_case(&r);
 }
 
-/* `make check` takes every eighth op, which is enough to see whether loops are cut at all. */
+/* `make check` tests every eighth op, enough to see whether loops stop at all. */
 static void stop_all(const char *kernels)
 {
   bool strict;
@@ -398,7 +400,7 @@ static void stop__kernels_end_soon_after_a_cancellation(void) /* S-CAN-15 */
   stop_all("never");
 }
 
-static void stop__kernels_of_plugins_do_so_too(void) /* S-CAN-15 */
+static void stop__kernels_of_plugins_end_soon_after_a_cancellation(void) /* S-CAN-15 */
 {
   stop_all("always");
 }
@@ -428,7 +430,8 @@ static void open_text(run_of *r, const char *graph)
   REQUIRE_OK(tn_cancellation_create(NULL, &r->cancellation, &r->t.err), &r->t.err);
 }
 
-/* Cancels the step when the process has worked for so long; gives what it worked after that. */
+/* Cancels the step after the process has worked for `ms`; returns the milliseconds of work after
+ * that. */
 static double cancel_after(run_of *r, double ms)
 {
   pthread_t thread;
@@ -442,9 +445,9 @@ static double cancel_after(run_of *r, double ms)
   return (double)(r->ended_ns - stopped) / 1e6;
 }
 
-/* What has only constant inputs is computed in advance: not when that takes long, and not for longer than the call may
- * take. */
-static void stop__what_is_computed_in_advance_has_the_limits_of_the_call(void) /* S-CAN-16 */
+/* Nodes with constant inputs are computed in advance, but not if that takes long, and not beyond
+ * the time limit of the call. */
+static void stop__constant_folding_respects_the_limits_of_the_call(void) /* S-CAN-16 */
 {
   run_of r;
   bool strict;
@@ -467,9 +470,9 @@ static tn_status run_for(ts *t, int64_t ms, const char *feed, tn_tensor *in)
   return st;
 }
 
-/* Weights of 100 MB are packed in the first step. A limit that is too short for that ends it, and says why; a longer
- * one does not. */
-static void stop__a_first_step_that_is_prepared_for_too_long_says_so(void) /* S-CAN-16, S-RO-05, S-RO-07 */
+/* Weights of 100 MB are packed in the first step. A time limit that is too short for that ends
+ * the step with an error that says so; a longer one does not. */
+static void stop__the_time_limit_covers_preparation(void) /* S-CAN-16, S-RO-05, S-RO-07 */
 {
   run_of r;
   const char *fetch = "y", *feed = "x";
@@ -483,7 +486,7 @@ static void stop__a_first_step_that_is_prepared_for_too_long_says_so(void) /* S-
   CHECK_OK(run_for(&r.t, 600000, "x", x), &r.t.err);
   CHECK_OK(run_for(&r.t, 600000, "x", x), &r.t.err);
   tn_run_options_init(&options);
-  options.timeout_ms = 1; /* of its runs */
+  options.timeout_ms = 1; /* applies to its runs */
   CHECK_OK(tn_session_make_callable(r.t.session, &options, &feed, 1, &fetch, 1, NULL, 0, &callable, &r.t.err),
            &r.t.err);
   tn_tensor_unref(x);
@@ -500,7 +503,7 @@ static void stop__a_first_step_that_is_prepared_for_too_long_says_so(void) /* S-
 
 static float element(const tn_tensor *t, int64_t i) { return ((const float *)tn_tensor_data(t))[i]; }
 
-/* An update that has begun is made to its end. */
+/* An update that has begun is completed. */
 static void stop__a_variable_is_never_left_half_updated(void) /* S-CAN-17 */
 {
   run_of r;
@@ -525,7 +528,8 @@ static void stop__a_variable_is_never_left_half_updated(void) /* S-CAN-17 */
   close_case(&r);
 }
 
-TAP_MAIN(TAP_TEST(stop__kernels_end_soon_after_a_cancellation), TAP_TEST(stop__kernels_of_plugins_do_so_too),
-         TAP_TEST(stop__what_is_computed_in_advance_has_the_limits_of_the_call),
-         TAP_TEST(stop__a_first_step_that_is_prepared_for_too_long_says_so),
+TAP_MAIN(TAP_TEST(stop__kernels_end_soon_after_a_cancellation),
+         TAP_TEST(stop__kernels_of_plugins_end_soon_after_a_cancellation),
+         TAP_TEST(stop__constant_folding_respects_the_limits_of_the_call),
+         TAP_TEST(stop__the_time_limit_covers_preparation),
          TAP_TEST(stop__a_variable_is_never_left_half_updated))

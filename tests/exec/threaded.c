@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threaded runtime: what it is told of threads, and what comes of it. The rules of sessions in general are kept by
- * the other suites, which run on it, too (check-conformance.sh). */
+/* The threaded runtime: its settings for threads, and their effects. The general rules of
+ * sessions are tested by the other suites, which run on it, too (check-conformance.sh). */
 #define _GNU_SOURCE
 #include "conformance/support/session_kit.h"
 #include "conformance/support/threads.h"
@@ -17,13 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- threads that the system does not give ---- */
+/* ---- threads that the system refuses ---- */
 
 static atomic_bool no_threads;
 
 #if defined(__linux__) && defined(__GLIBC__)
 #define CAN_REFUSE 1
-/* In place of the system's, for the library, too. */
+/* Replaces the system's function, for the library, too. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
   static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -45,8 +45,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
 enum { ITEMS = 64, MOST_THREADS = 16 };
 
 static atomic_llong item_ns;
-static atomic_int loops_now, loops_most;   /* threads that run items */
-static atomic_int helpers_now, helpers_most, helped; /* those that did not call Run; items that they ran */
+static atomic_int loops_now, loops_most;   /* threads running items */
+static atomic_int helpers_now, helpers_most, helped; /* threads other than the caller of Run; items run by them */
 static _Thread_local bool is_caller;
 static tn_session *asked;
 
@@ -105,7 +105,7 @@ static tn_status compute_hold(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* One step of `asked`; false when it is not right. */
+/* One step of `asked`; false if it fails or the result is wrong. */
 static bool ask(void)
 {
   bool was = is_caller;
@@ -165,7 +165,7 @@ static void register_loops(void)
 
 /* ---- sessions ---- */
 
-/* loop, hold, ask and deep of x; options as "field=text" between blanks. */
+/* loop, hold, ask and deep of x; options as "field=text" separated by blanks. */
 static tn_status try_open(ts *t, const char *target, const char *options)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -195,7 +195,7 @@ static ts open_on(const char *target, const char *options)
   return t;
 }
 
-/* Runs an op on ITEMS ones, in the pool; the sum of what comes. */
+/* Runs an op on ITEMS ones, in the pool; returns the sum of the result. */
 static float run_op(const ts *t, const char *op, int32_t pool)
 {
   int64_t n = ITEMS;
@@ -216,8 +216,8 @@ static float run_op(const ts *t, const char *op, int32_t pool)
   return sum;
 }
 
-/* Steps until workers have helped, so many or for a minute; whether they did. On a busy machine they take their
- * time. */
+/* Runs steps until workers help, at most `steps` or for a minute; returns whether they helped.
+ * On a busy machine workers take a while. */
 static bool helped_within(const ts *t, int32_t pool, int steps)
 {
   time_t end = time(NULL) + 60;
@@ -240,7 +240,7 @@ static void threaded__counts_are_kept(void) /* S-CFG-10, S-CFG-11, S-CFG-12, S-C
     int most;
   } cases[] = {
     { "threaded:threads=3", "use_per_session_threads=1", 3 },
-    { "threaded:threads=3", "use_per_session_threads=1 inter_op_threads=1", 3 }, /* the target's settings go first */
+    { "threaded:threads=3", "use_per_session_threads=1 inter_op_threads=1", 3 }, /* the target's takes precedence */
     { "threaded:threads=1", "use_per_session_threads=1 inter_op_threads=3", 1 },
     { "threaded", "use_per_session_threads=1 inter_op_threads=2", 2 },
     { "threaded", "inter_op_threads=2", 2 },
@@ -252,7 +252,7 @@ static void threaded__counts_are_kept(void) /* S-CFG-10, S-CFG-11, S-CFG-12, S-C
     { "threaded:threads=4", "intra_op_threads=-5", 1 },
     { "threaded:threads=3,pin=1", "", 3 },
     { "threaded:threads=3,spin_us=0", "use_per_session_threads=1", 3 },
-    { "threaded:threads=4096,spin_us=1000000", "", 1 << 20 }, /* as many as the pool has */
+    { "threaded:threads=4096,spin_us=1000000", "", 1 << 20 }, /* the pool's maximum */
     { "threaded:threads=3,spin_us=0,linger_us=100", "use_per_session_threads=1", 3 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -299,7 +299,7 @@ static float join_calls(caller *callers, int n)
   return sum;
 }
 
-/* However many steps it has at once, a session has its quota of workers. */
+/* A session has its quota of workers, however many steps it runs at once. */
 static void threaded__steps_share_the_quota(void) /* S-CFG-11 */
 {
   ts t = open_on("threaded:threads=3", "use_per_session_threads=1");
@@ -312,9 +312,9 @@ static void threaded__steps_share_the_quota(void) /* S-CFG-11 */
   ts_fini(&t);
 }
 
-/* A worker that stays awake between steps is in nobody's way: other sessions have it, and a close does not wait for
- * it. */
-static void threaded__who_lingers_goes_when_asked(void)
+/* A worker that stays awake between steps is available to other sessions, and a close does not
+ * wait for it. */
+static void threaded__lingering_workers_leave_on_request(void)
 {
   enum { LINGER_NS = 1000000000 };
   ts a = open_on("threaded:linger_us=1000000", "inter_op_threads=1000"),
@@ -323,7 +323,7 @@ static void threaded__who_lingers_goes_when_asked(void)
     CHECK(gets_help(&a, 0));
     CHECK(gets_help(&b, 0));
   }
-  int64_t best = INT64_MAX; /* on a busy machine the worker is late to hear of it, some time */
+  int64_t best = INT64_MAX; /* on a busy machine the worker may notice it late */
   for (int i = 0; i < 5 && best >= LINGER_NS / 2; i++) {
     if (i > 0) a = open_on("threaded:linger_us=1000000", "");
     CHECK(gets_help(&a, 0));
@@ -331,11 +331,11 @@ static void threaded__who_lingers_goes_when_asked(void)
     ts_fini(&a);
     if (now_ns() - begin < best) best = now_ns() - begin;
   }
-  CHECK_MSG(best < LINGER_NS / 2, "a close took %lld ms at least", (long long)best / 1000000);
+  CHECK_MSG(best < LINGER_NS / 2, "the fastest close took %lld ms", (long long)best / 1000000);
   ts_fini(&b);
 }
 
-static void threaded__wrong_settings_are_named(void) /* S-OPT-14 */
+static void threaded__errors_name_wrong_settings(void) /* S-OPT-14 */
 {
   static const struct {
     const char *target, *said;
@@ -352,7 +352,7 @@ static void threaded__wrong_settings_are_named(void) /* S-OPT-14 */
     { "threaded:linger_us=1000001",
       "setting linger_us=1000001 of runtime 'threaded': wanted a number from 0 to 1000000" },
     { "threaded:thread=2",
-      "there is no setting 'thread' (did you mean 'threads'?); those that exist: threads, pin, spin_us, linger_us" },
+      "there is no setting 'thread' (did you mean 'threads'?); available: threads, pin, spin_us, linger_us" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ts t;
@@ -365,10 +365,10 @@ static void threaded__wrong_settings_are_named(void) /* S-OPT-14 */
 
 /* ---- pools ---- */
 
-static void threaded__own_pool_goes_with_its_session(void) /* S-CFG-12 */
+static void threaded__a_session_closes_its_own_pool(void) /* S-CFG-12 */
 {
   int before = threads_of_process();
-  if (before < 0) TAP_SKIP("the system does not tell of threads");
+  if (before < 0) TAP_SKIP("the system does not report threads");
   ts a = open_on("threaded:threads=2", "use_per_session_threads=1");
   ts b = open_on("threaded:threads=2", "use_per_session_threads=1");
   CHECK_INT(threads_of_process(), before); /* none before there is work */
@@ -389,17 +389,17 @@ static void threaded__sessions_share_a_named_pool(void) /* S-CFG-13, S-CFG-14 */
               b = open_on("threaded", "session_inter_op_pools=1,2@team");
   CHECK_STATUS(try_open(&refused, "threaded", "session_inter_op_pools=-1,3@team"), TN_INVALID_ARGUMENT, &refused.err);
   CHECK_CONTAINS(tn_error_message(&refused.err),
-                 "option session_inter_op_pools, pool 1: the pool 'team' has 2 threads, 3 were asked for");
+                 "option session_inter_op_pools, pool 1: the pool 'team' has 2 threads, but 3 were requested");
   ts_fini(&refused);
   CHECK(gets_help(&a, 0));
   CHECK(stays_alone(&b, 0));
   CHECK(gets_help(&b, 1));
   if (before >= 0) CHECK(threads_of_process() <= before + 2);
   ts_fini(&a);
-  CHECK(gets_help(&b, 1)); /* as long as somebody names it */
+  CHECK(gets_help(&b, 1)); /* as long as a session names it */
   ts_fini(&b);
   if (before >= 0) CHECK_INT(threads_of_process(), before);
-  a = open_on("threaded", "session_inter_op_pools=100000@team"); /* another one of the name */
+  a = open_on("threaded", "session_inter_op_pools=100000@team"); /* another pool of that name */
   ts_fini(&a);
 }
 
@@ -423,7 +423,7 @@ static void threaded__calls_choose_their_pool(void) /* S-RO-09, S-RO-10 */
                  &t.err);
     CHECK_CONTAINS(tn_error_message(&t.err), "the session has 3 pools");
   }
-  o.inter_op_pool = -1; /* a callable has the options that it was made with */
+  o.inter_op_pool = -1; /* a callable keeps the options it was made with */
   tn_callable callable;
   REQUIRE_OK(tn_session_make_callable(t.session, &o, &feed, 1, &fetch, 1, NULL, 0, &callable, &t.err), &t.err);
   forget();
@@ -437,10 +437,10 @@ static void threaded__calls_choose_their_pool(void) /* S-RO-09, S-RO-10 */
   ts_fini(&t);
 }
 
-/* ---- steps beside each other ---- */
+/* ---- concurrent steps ---- */
 
-/* One step holds all workers of a pool for ever, as it seems; others run on their callers. */
-static void threaded__others_go_on_beside_a_blocked_step(void) /* S-THR-05, S-THR-06 */
+/* One step holds all workers of a pool indefinitely; others run on their callers' threads. */
+static void threaded__a_blocked_step_does_not_stop_others(void) /* S-THR-05, S-THR-06 */
 {
   ts_watch_reset();
   atomic_store(&item_ns, 1000);
@@ -485,7 +485,7 @@ static void *call_cancelled(void *arg)
   return NULL;
 }
 
-/* Workers see it as well as the caller does, and a step after it is as any other. */
+/* Workers notice the cancellation as the caller does, and later steps are not affected. */
 static void threaded__cancelled_loops_end(void) /* S-CAN-03, S-RO-15 */
 {
   ts t = open_on("threaded:threads=3", "use_per_session_threads=1");
@@ -579,8 +579,8 @@ static void check_same(const tn_tensor *found, const tn_tensor *wanted)
   CHECK_BYTES(tn_tensor_data(found), tn_tensor_data(wanted), SIDE * SIDE * sizeof(float));
 }
 
-/* Also when the program rounds in its own way: workers round as the caller does. */
-static void threaded__results_are_those_of_direct(void)
+/* Also if the program changes the rounding mode: workers round as the caller does. */
+static void threaded__results_equal_those_of_direct(void)
 {
   static const int modes[] = { FE_TONEAREST, FE_UPWARD, FE_TONEAREST };
   FOR_LEVELS(level)
@@ -643,7 +643,7 @@ static void threaded__callables_run_side_by_side(void) /* S-THR-01 */
   ts_fini(&t);
 }
 
-/* ---- as a guest in a program ---- */
+/* ---- as a guest of the program ---- */
 
 static double cpu_ms(void)
 {
@@ -660,7 +660,7 @@ static void threaded__idle_sessions_take_no_cpu(void)
   for (int i = 0; i < 3; i++) CHECK(gets_help(&t[i], 0));
   double spent = 1000;
   for (int i = 0; i < 5 && spent >= 5;
-       i++) { /* workers of a busy machine go to sleep late, and CPU is counted in ticks */
+       i++) { /* on a busy machine workers fall asleep late, and CPU time is counted in ticks */
     ts_sleep_ms(20);
     double before = cpu_ms();
     ts_sleep_ms(1000);
@@ -670,14 +670,14 @@ static void threaded__idle_sessions_take_no_cpu(void)
   for (int i = 0; i < 3; i++) ts_fini(&t[i]);
 }
 
-static void threaded__steps_do_without_threads(void)
+static void threaded__steps_run_without_threads(void)
 {
   if (!CAN_REFUSE) TAP_SKIP("threads cannot be refused here");
   ts t = open_on("threaded:threads=3", "use_per_session_threads=1");
   atomic_store(&no_threads, true);
   CHECK(stays_alone(&t, 0)); /* and results are right */
   atomic_store(&no_threads, false);
-  ts_sleep_ms(1100); /* the system is asked again once in a second */
+  ts_sleep_ms(1100); /* the system is asked again once a second */
   CHECK(gets_help(&t, 0));
   ts_fini(&t);
 }
@@ -691,8 +691,8 @@ static void *call_on_and_on(void *arg)
   return NULL;
 }
 
-/* Workers are joined although there is always work, and come again. */
-static void threaded__workers_are_joined_beside_steps(void)
+/* Workers are joined although there is always work, and are started again. */
+static void threaded__workers_are_joined_during_steps(void)
 {
   int before = threads_of_process();
   ts t = open_on("threaded:threads=3", "use_per_session_threads=1");
@@ -718,7 +718,7 @@ static void on_signal(int number)
   atomic_store(&handled_by, ts_this_thread());
 }
 
-/* Handlers of the program run on its own threads. */
+/* The program's signal handlers run on its own threads. */
 static void threaded__workers_take_no_signals(void)
 {
   ts t = open_on("threaded:threads=3", "use_per_session_threads=1");
@@ -744,17 +744,17 @@ static void threaded__workers_take_no_signals(void)
 TAP_MAIN(
   TAP_TEST(threaded__counts_are_kept),
   TAP_TEST(threaded__steps_share_the_quota),
-  TAP_TEST(threaded__who_lingers_goes_when_asked),
-  TAP_TEST(threaded__wrong_settings_are_named),
-  TAP_TEST(threaded__own_pool_goes_with_its_session),
+  TAP_TEST(threaded__lingering_workers_leave_on_request),
+  TAP_TEST(threaded__errors_name_wrong_settings),
+  TAP_TEST(threaded__a_session_closes_its_own_pool),
   TAP_TEST(threaded__sessions_share_a_named_pool),
   TAP_TEST(threaded__calls_choose_their_pool),
-  TAP_TEST(threaded__others_go_on_beside_a_blocked_step),
+  TAP_TEST(threaded__a_blocked_step_does_not_stop_others),
   TAP_TEST(threaded__cancelled_loops_end),
   TAP_TEST(threaded__kernels_run_steps),
-  TAP_TEST(threaded__results_are_those_of_direct),
+  TAP_TEST(threaded__results_equal_those_of_direct),
   TAP_TEST(threaded__callables_run_side_by_side),
   TAP_TEST(threaded__idle_sessions_take_no_cpu),
-  TAP_TEST(threaded__steps_do_without_threads),
-  TAP_TEST(threaded__workers_are_joined_beside_steps),
+  TAP_TEST(threaded__steps_run_without_threads),
+  TAP_TEST(threaded__workers_are_joined_during_steps),
   TAP_TEST(threaded__workers_take_no_signals))

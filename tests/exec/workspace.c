@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step finds as the step before left it: steps of known shapes allocate what they give and nothing else, and
- * take no lock, however many segments they have; memory that one segment needed serves the next. */
+/* State kept between steps: steps of known shapes allocate only the tensors they return and take
+ * no lock, however many segments they have; memory used by one segment is reused by the next. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 /* ---- locks ---- */
 
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-static uint64_t locks_taken(void) { return 0; } /* the sanitizer's own functions stand there */
+static uint64_t locks_taken(void) { return 0; } /* the sanitizers have their own functions there */
 #else
 static _Atomic uint64_t n_locks;
 static uint64_t locks_taken(void) { return n_locks; }
@@ -68,7 +68,7 @@ static bool prepare(subject *s)
                                   &s->callable, NULL) == TN_OK;
 }
 
-/* From the second step on: one allocation for each tensor that is given, no lock. */
+/* From the second step on: one allocation per returned tensor, and no lock. */
 static void check_steps(const subject *s, const char *name)
 {
   bool ok = step(s) == TN_OK;
@@ -82,7 +82,7 @@ static void check_steps(const subject *s, const char *name)
               (int)allocations, (int)s->n_fetches);
     CHECK_MSG(locks == 0, "%s: step %d takes %d locks", name, round + 2, (int)locks);
     drop(s);
-    CHECK_MSG(tn_test_live_blocks() == blocks, "%s: step %d leaves memory behind", name, round + 2);
+    CHECK_MSG(tn_test_live_blocks() == blocks, "%s: step %d leaks memory", name, round + 2);
   }
 }
 
@@ -117,9 +117,9 @@ static tn_tensor *counted(int64_t n)
   return t;
 }
 
-/* "in" and "n"; each link takes the first n of what came and does a little with it, so it is a segment or two. What the
- * link before made is read again, some of it through views that were made in another segment than what they show. Its
- * nodes are neg<i>, wide<i>, shown<i>, sum<i>. */
+/* "in" and "n"; each link takes the first n elements of its input and computes a little, in one
+ * or two segments. Results of the link before are read again, some through views made in a
+ * different segment than the viewed value. Its nodes are neg<i>, wide<i>, shown<i>, sum<i>. */
 static void chain(ts *t, int links)
 {
   char name[32];
@@ -147,7 +147,7 @@ static void chain(ts *t, int links)
   ts_start(t);
 }
 
-static void workspace__steps_of_one_segment_allocate_what_they_give(void)
+static void workspace__steps_of_one_segment_allocate_only_results(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -162,7 +162,7 @@ static void workspace__steps_of_one_segment_allocate_what_they_give(void)
   }
 }
 
-static void workspace__steps_of_many_segments_allocate_what_they_give(void)
+static void workspace__steps_of_many_segments_allocate_only_results(void)
 {
   for (int links = 1; links <= 200; links = links * 3 + 2) {
     ts t;
@@ -182,7 +182,8 @@ static void workspace__steps_of_many_segments_allocate_what_they_give(void)
   }
 }
 
-/* What is fetched on the way, views of it among that, is what it is when it is fetched alone. */
+/* Intermediate values, including views, are the same when fetched with others and when fetched
+ * alone. */
 static void workspace__values_outlive_their_segments(void)
 {
   enum { LINKS = 9, N = 4 * LINKS };
@@ -220,9 +221,11 @@ static void workspace__values_outlive_their_segments(void)
 
 #define NODES 50
 
-/* Vectors of length n, made by kernels, as views, and with a shape that only running tells; names[i] is node i. */
+/* Vectors of length n, made by kernels, as views, and with a shape known only after running;
+ * names[i] names node i. */
 static void random_graph(ts *t, int level, char names[NODES][16])
 {
+  static const char *const binary[] = { "Sub", "Maximum", "AddV2" };
   char name[32];
   tn_output x = ts_open_watched(t, level), n = ts_placeholder(t->graph, "n", TN_INT32), nodes[NODES];
   tn_output column = ints(t, "column", 2, (const int32_t[]){ -1, 1 }), row = ints(t, "row", 1, (const int32_t[]){ -1 });
@@ -237,7 +240,7 @@ static void random_graph(ts *t, int level, char names[NODES][16])
       nodes[i] = ts_op2(t->graph, "Reshape", names[i], ts_op2(t->graph, "Reshape", name, a, column), row);
     else if (kind == 3) nodes[i] = ts_op1(t->graph, "Identity", names[i], a);
     else if (kind < 6) nodes[i] = ts_op1(t->graph, kind == 4 ? "Neg" : "Square", names[i], a);
-    else nodes[i] = ts_op2(t->graph, kind == 6 ? "Sub" : kind == 7 ? "Maximum" : "AddV2", names[i], a, b);
+    else nodes[i] = ts_op2(t->graph, binary[kind - 6], names[i], a, b);
   }
   ts_start(t);
 }
@@ -248,7 +251,8 @@ static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
          memcmp(tn_tensor_data(a), tn_tensor_data(b), tn_tensor_bytes(a)) == 0;
 }
 
-/* All nodes at once against one or three of them: what else is fetched changes where values lie, and nothing else. */
+/* All nodes at once against one or three of them: fetching other nodes changes the places of
+ * values, not the values. */
 static void workspace__values_of_random_graphs_are_the_same(void)
 {
   static const char *const feeds[] = { "in", "n" };
@@ -291,7 +295,7 @@ typedef struct worker {
   bool ok;
 } worker;
 
-/* sum0 is -in + in cut to the first n: 0; neg1 is -sum0, so 0 too; shown0 is in. */
+/* sum0 is -in plus in cut to the first n, which is 0; neg1 is -sum0, also 0; shown0 is in. */
 static void *work(void *arg)
 {
   static const char *const feeds[] = { "in", "n" }, *const fetches[] = { "neg1", "shown0", "sum2" };
@@ -314,8 +318,8 @@ static void *work(void *arg)
   return NULL;
 }
 
-/* Concurrent steps of changing shapes, each in a workspace of its own. */
-static void workspace__concurrent_steps_do_not_meet(void)
+/* Concurrent steps of changing shapes, each with its own workspace. */
+static void workspace__concurrent_steps_do_not_interfere(void)
 {
   enum { N = 6 };
   ts t;
@@ -334,7 +338,7 @@ static void workspace__concurrent_steps_do_not_meet(void)
 
 /* ---- memory ---- */
 
-/* A hundred segments one after the other need about what the largest needs, not a hundred times that. */
+/* A hundred consecutive segments need about as much as the largest, not a hundred times that. */
 static void workspace__segments_share_memory(void)
 {
   ts t;
@@ -352,8 +356,8 @@ static void workspace__segments_share_memory(void)
   ts_fini(&t);
 }
 
-/* Large shapes that come no more give their memory back. */
-static void workspace__memory_of_large_steps_goes(void)
+/* The memory of large shapes is returned when they are no longer used. */
+static void workspace__memory_of_large_steps_is_freed(void)
 {
   ts t;
   const int64_t n = 200000;
@@ -386,7 +390,7 @@ static tn_status run_chain(void *arg)
   return st;
 }
 
-/* In a session that has run it, so that what is left of a failed step shows. */
+/* In a session that has run before, so that leftovers of a failed step are noticed. */
 static void workspace__survives_lack_of_memory(void)
 {
   ts t;
@@ -396,7 +400,7 @@ static void workspace__survives_lack_of_memory(void)
                 .fetches = (const char *[]){ "sum3" }, .n_fetches = 1 };
   CHECK_INT(run_chain(&s), TN_OK);
   tn_tensor_unref(values[0]);
-  values[0] = counted(3000); /* a new layout, and larger memory */
+  values[0] = counted(3000); /* a new layout, and more memory */
   tn_tensor_unref(values[1]);
   values[1] = number(2000);
   for (uint64_t nth = 1;; nth++) {
@@ -414,7 +418,8 @@ static void workspace__survives_lack_of_memory(void)
 
 /* ---- shapes ---- */
 
-/* Of so many shapes in turns: allocations of the last round's steps, more than the tensors that they give. */
+/* Runs `shapes` shapes in turns; returns the allocations of the last round's steps beyond the
+ * tensors that they return. */
 static uint64_t extra_allocations(subject *s, int64_t shapes, uint64_t *layouts)
 {
   uint64_t n = 0;
@@ -439,7 +444,8 @@ static uint64_t extra_allocations(subject *s, int64_t shapes, uint64_t *layouts)
   return n;
 }
 
-/* Shapes come back at no cost as long as there are no more than max_layouts; beyond, those not used for longest go. */
+/* Repeated shapes cost nothing while there are at most max_layouts; beyond that, the least
+ * recently used are evicted. */
 static void workspace__known_shapes_are_kept(void)
 {
   static const struct {
@@ -483,10 +489,11 @@ static bool read_tensors(const json_t *list, const char *folder, const char **na
   return ok;
 }
 
-/* A loop makes tensors that go round, and may keep state: it holds no more after many steps than after some. */
+/* A loop creates tensors each time round and may keep state: memory does not grow from the first
+ * half of the steps to the second. */
 static void check_growth(const subject *s, const char *name)
 {
-  uint64_t most[2] = { 0, 0 }; /* of the first half, and of the second */
+  uint64_t most[2] = { 0, 0 }; /* of the first half and of the second */
   for (int round = 0; round < 128; round++) {
     if (step(s) != TN_OK) return;
     drop(s);
@@ -496,7 +503,7 @@ static void check_growth(const subject *s, const char *name)
   CHECK_MSG(most[1] <= most[0], "%s: %d blocks in 64 steps, %d in the next 64", name, (int)most[0], (int)most[1]);
 }
 
-/* Whether the model could be run. */
+/* Returns whether the model could be run. */
 static bool check_model(const char *folder, const char *name, const json_t *json)
 {
   enum { ROOM = 16 };
@@ -515,7 +522,7 @@ static bool check_model(const char *folder, const char *name, const json_t *json
             tn_graph_import_file(t.graph, path, NULL, &t.err) == TN_OK;
   tn_error_clear(&t.err);
   CHECK_OK(tn_session_options_set_string(t.options, "kernel_plugins", "never", &t.err),
-           &t.err); /* no step looks for any */
+           &t.err); /* steps do not check for overdue operations */
   if (ok) ts_start(&t);
   s.session = t.session;
   ok = ok && prepare(&s);
@@ -527,7 +534,8 @@ static bool check_model(const char *folder, const char *name, const json_t *json
   return ok;
 }
 
-/* A step that would need more than the session may have says so, and who has what; the next one goes on. */
+/* A step that would exceed the session's limit fails and reports the use of memory; the next
+ * step succeeds. */
 static void workspace__memory_of_a_session_has_a_limit(void)
 {
   FOR_LEVELS(level) {
@@ -550,7 +558,7 @@ static void workspace__memory_of_a_session_has_a_limit(void)
       CHECK_STATUS(st, i == 1 ? TN_RESOURCE_EXHAUSTED : TN_OK, &t.err);
       if (i == 1) CHECK_CONTAINS(tn_error_message(&t.err), "memory_limit_bytes");
       tn_error_clear(&t.err);
-      tn_tensor_unref(y); /* what was given is the program's, and counts no more */
+      tn_tensor_unref(y); /* a returned tensor belongs to the program and is not counted */
       tn_tensor_unref(values[0]);
       tn_tensor_unref(values[1]);
     }
@@ -558,7 +566,7 @@ static void workspace__memory_of_a_session_has_a_limit(void)
   }
 }
 
-/* Whether a step of matrices of many sizes, one made of the other, has enough memory. */
+/* Whether a step of matrices of many sizes, each made of the one before, has enough memory. */
 static bool is_enough(const char *target, int64_t limit)
 {
   static const int64_t widths[] = { 64, 512, 256, 1536, 384, 96, 576, 144, 192, 48, 16 };
@@ -591,8 +599,8 @@ static bool is_enough(const char *target, int64_t limit)
   return st == TN_OK;
 }
 
-/* Places that threads like better may take more memory, but not of a session whose memory has a limit. */
-static void workspace__threads_need_no_more_memory_than_there_is(void)
+/* Placement that suits threads may take more memory, but not in a session with a memory limit. */
+static void workspace__threads_respect_the_memory_limit(void)
 {
   int64_t low = 0, high = 16 << 20;
   CHECK(is_enough("direct", high));
@@ -604,7 +612,7 @@ static void workspace__threads_need_no_more_memory_than_there_is(void)
   CHECK_MSG(is_enough("threaded:threads=2", high + high / 16), "%lld bytes are enough for one thread", (long long)high);
 }
 
-static void workspace__steps_of_models_allocate_what_they_give(void)
+static void workspace__steps_of_models_allocate_only_results(void)
 {
   const char *root = getenv("TENON_MODELS");
   DIR *all = root == NULL ? NULL : opendir(root);
@@ -622,8 +630,8 @@ static void workspace__steps_of_models_allocate_what_they_give(void)
   if (n == 0) tap_skip("no models, see TENON_MODELS");
 }
 
-/* 2^57 bytes are more than any machine has addresses for. */
-static void workspace__a_step_too_large_leaves_the_next_alone(void)
+/* 2^57 bytes exceed the address space of any machine. */
+static void workspace__a_step_too_large_does_not_affect_the_next(void)
 {
   ts t;
   ts_init(&t, 0);
@@ -646,16 +654,16 @@ static void workspace__a_step_too_large_leaves_the_next_alone(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(workspace__a_step_too_large_leaves_the_next_alone),
-  TAP_TEST(workspace__steps_of_one_segment_allocate_what_they_give),
-  TAP_TEST(workspace__steps_of_many_segments_allocate_what_they_give),
+  TAP_TEST(workspace__a_step_too_large_does_not_affect_the_next),
+  TAP_TEST(workspace__steps_of_one_segment_allocate_only_results),
+  TAP_TEST(workspace__steps_of_many_segments_allocate_only_results),
   TAP_TEST(workspace__values_outlive_their_segments),
   TAP_TEST(workspace__values_of_random_graphs_are_the_same),
-  TAP_TEST(workspace__concurrent_steps_do_not_meet),
+  TAP_TEST(workspace__concurrent_steps_do_not_interfere),
   TAP_TEST(workspace__segments_share_memory),
-  TAP_TEST(workspace__memory_of_large_steps_goes),
+  TAP_TEST(workspace__memory_of_large_steps_is_freed),
   TAP_TEST(workspace__known_shapes_are_kept),
   TAP_TEST(workspace__survives_lack_of_memory),
   TAP_TEST(workspace__memory_of_a_session_has_a_limit),
-  TAP_TEST(workspace__threads_need_no_more_memory_than_there_is),
-  TAP_TEST(workspace__steps_of_models_allocate_what_they_give))
+  TAP_TEST(workspace__threads_respect_the_memory_limit),
+  TAP_TEST(workspace__steps_of_models_allocate_only_results))

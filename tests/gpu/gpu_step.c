@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the runtime gpu: what runs on the device, what stays there, and that results are those of `direct`. On PoCL,
- * or whatever device there is; tests are skipped without one, unless TENON_TEST_GPU=required. */
+/* Steps of the runtime gpu: what runs on the device and what stays there, with results equal to
+ * those of `direct`. Uses PoCL or any other device; tests are skipped without one, unless
+ * TENON_TEST_GPU=required. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,14 +60,14 @@ static int times_said(const char *text)
 
 #define ON(device) "device: '" device "' "
 
-/* Elementwise nodes that the planner makes one of. */
+/* Elementwise nodes that the planner fuses into one. */
 static const char chain_text[] = IN("x", "DT_FLOAT") NODE("two", "Const", "", FLOAT_OF("2"))
     NODE("twice", "Mul", "input: 'x' input: 'two'", T("DT_FLOAT")) NODE("tanh", "Tanh", "input: 'twice'", T("DT_FLOAT"))
         NODE("sum", "AddV2", "input: 'tanh' input: 'x'", T("DT_FLOAT"))
             NODE("neg", "Neg", "input: 'sum'", T("DT_FLOAT"));
 
-/* Views, what is written over other values, known shapes, texts, nodes that a name holds on the CPU, and values fetched
- * twice. */
+/* Views, outputs that reuse inputs, known shapes, strings, nodes placed on the CPU by the graph,
+ * and values fetched twice. */
 static const char mixed_text[] = IN("x", "DT_FLOAT") IN("n", "DT_INT32") NODE("a", "AddV2", "input: 'x' input: 'x'",
                                                                               T("DT_FLOAT"))
     NODE("b", "Neg", "input: 'a' " ON("/device:CPU:0"), T("DT_FLOAT")) NODE("c", "Exp", "input: 'b'", T("DT_FLOAT"))
@@ -96,13 +97,13 @@ static const char *const mixed_fetches[] = { "c",   "flat", "shape", "sqrt", "ra
                                              "fed", "i1",   "more",  "b",    "tanh",  "said" };
 enum { N_MIXED = sizeof mixed_fetches / sizeof *mixed_fetches };
 
-/* A branch that is chosen in the step. */
+/* A branch chosen during the step. */
 static const char branch_text[] =
     IN("x", "DT_FLOAT") IN("p", "DT_BOOL") NODE("switch", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT"))
     NODE("yes", "Neg", "input: 'switch:1'", T("DT_FLOAT")) NODE("no", "Exp", "input: 'switch'", T("DT_FLOAT"))
     NODE("merge", "Merge", "input: 'no' input: 'yes'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }");
 
-/* A shape that data decides. */
+/* A shape that depends on data. */
 static const char where_text[] = IN("x", "DT_FLOAT") NODE("zero", "Const", "", FLOAT_OF("0.1"))
     NODE("more", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT")) NODE("where", "Where", "input: 'more'",
                                                                             "attr { key: 'T' value { type: DT_BOOL } }")
@@ -189,7 +190,7 @@ static void check_like_direct(ts *gpu, ts *direct, int64_t rows, const char *fet
   tn_tensor_unref(x);
 }
 
-/* ---- what runs ---- */
+/* ---- placement ---- */
 
 static void gpu_step__a_chain_runs_on_the_device(void)
 {
@@ -210,7 +211,7 @@ static void gpu_step__a_chain_runs_on_the_device(void)
   }
 }
 
-static void gpu_step__nodes_on_both_give_what_direct_gives(void)
+static void gpu_step__mixed_placement_gives_the_results_of_direct(void)
 {
   GPU_NEEDS_DEVICE();
   static const int32_t rows[] = { 2, 5, 0, 2, 40, 1000 };
@@ -233,7 +234,7 @@ static void gpu_step__nodes_on_both_give_what_direct_gives(void)
   }
 }
 
-/* What stays on the CPU beside nodes of the device has the session's threads. S-CFG-10 */
+/* Nodes on the CPU use the session's threads, also if others are on the device. S-CFG-10 */
 static void gpu_step__nodes_on_the_cpu_have_workers(void)
 {
   GPU_NEEDS_DEVICE();
@@ -270,7 +271,7 @@ static void gpu_step__nodes_on_the_cpu_have_workers(void)
   }
 }
 
-static void gpu_step__placement_host_leaves_all_on_the_cpu(void)
+static void gpu_step__placement_host_keeps_all_nodes_on_the_cpu(void)
 {
   GPU_NEEDS_DEVICE();
   ts gpu, direct;
@@ -284,8 +285,9 @@ static void gpu_step__placement_host_leaves_all_on_the_cpu(void)
   listen_no_more();
 }
 
-/* S-CFG-07: a small chain is not worth a copy; what a name holds on the device stays there. */
-static void gpu_step__cost_leaves_small_nodes_on_the_cpu(void)
+/* S-CFG-07: a small chain is not worth a copy; nodes placed on the device by the graph stay
+ * there. */
+static void gpu_step__placement_cost_keeps_small_nodes_on_the_cpu(void)
 {
   GPU_NEEDS_DEVICE();
   static const char held[] = IN("x", "DT_FLOAT") NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT"))
@@ -324,7 +326,7 @@ static void gpu_step__empty_tensors(void)
   }
 }
 
-static void gpu_step__what_is_not_straight_runs_in_parts(void)
+static void gpu_step__plans_that_are_not_straight_run_in_parts(void)
 {
   GPU_NEEDS_DEVICE();
   ts gpu;
@@ -347,8 +349,9 @@ static void gpu_step__what_is_not_straight_runs_in_parts(void)
   listen_no_more();
 }
 
-/* A CPU node may write over an input that another one on the device reads: not before the device has it. */
-static void gpu_step__what_is_on_its_way_is_not_written_over(void)
+/* A CPU node may reuse the memory of an input that a node on the device reads, but not before
+ * the device has copied it. */
+static void gpu_step__values_being_copied_are_not_overwritten(void)
 {
   GPU_NEEDS_DEVICE();
   static const char text[] = IN("x", "DT_FLOAT") NODE("a", "Neg", "input: 'x' " ON("/device:CPU:0"), T("DT_FLOAT"))
@@ -364,7 +367,7 @@ static void gpu_step__what_is_on_its_way_is_not_written_over(void)
     int wrong = 0;
     open_on(&t, target, 0, text);
     REQUIRE_OK(tn_tensor_create(TN_FLOAT, &n, 1, &x, &t.err), &t.err);
-    for (int64_t i = 0; i < n; i++) ((float *)tn_tensor_data(x))[i] = 2; /* the other one makes it 0 */
+    for (int64_t i = 0; i < n; i++) ((float *)tn_tensor_data(x))[i] = 2; /* the CPU node overwrites it with 0 */
     for (int k = 0; k < 10; k++) {
       REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x"), &x, 1, NAMES("e", "z"), out, 2, NULL, 0, NULL, &t.err),
                  &t.err);
@@ -378,8 +381,8 @@ static void gpu_step__what_is_on_its_way_is_not_written_over(void)
   }
 }
 
-/* What one segment makes on the device the next one has there. */
-static void gpu_step__shapes_that_data_decides(void)
+/* Results of one segment on the device are used there by the next segment. */
+static void gpu_step__shapes_that_depend_on_data(void)
 {
   GPU_NEEDS_DEVICE();
   static const char *const fetches[] = { "twice", "where", "seen", "pair" };
@@ -408,8 +411,8 @@ static void gpu_step__shapes_that_data_decides(void)
   }
 }
 
-/* S-MD-02: records of nodes on both say where they ran. */
-static void gpu_step__metadata_has_the_device(void)
+/* S-MD-02: the record of each node names its device. */
+static void gpu_step__metadata_names_the_device(void)
 {
   GPU_NEEDS_DEVICE();
   FOR_TARGETS(target)
@@ -468,10 +471,10 @@ static void gpu_step__tensors_stay_on_the_device(void)
     REQUIRE_OK(run_fed(&t, x, "neg", &y), &t.err);
     const tn_buffer_desc *d = tn_buffer_describe(tn_tensor_buffer(y));
     CHECK(d->memory == TN_MEMORY_DEVICE || d->memory == TN_MEMORY_SHARED);
-    REQUIRE_OK(run_fed(&t, y, "neg", &z), &t.err); /* fed where it lies */
+    REQUIRE_OK(run_fed(&t, y, "neg", &z), &t.err); /* fed from device memory */
     tn_tensor_unref(y);
     REQUIRE_OK(run_fed(&t, z, "twice", &y), &t.err);
-    ts_fini(&t); /* it outlives its session */
+    ts_fini(&t); /* the tensor outlives its session */
     float got[3];
     REQUIRE_OK(tn_tensor_read(y, got, sizeof got, NULL), NULL);
     for (int k = 0; k < 3; k++) {
@@ -526,7 +529,7 @@ static void gpu_step__device_tensors_feed_cpu_nodes(void)
   }
 }
 
-/* ---- steps that come again ---- */
+/* ---- repeated steps ---- */
 
 static void gpu_step__shapes_change(void)
 {
@@ -537,7 +540,7 @@ static void gpu_step__shapes_change(void)
   open_on(&direct, "direct", 1, chain_text);
   static const int64_t rows[] = { 1, 2, 1, 2, 1, 3, 1, 3, 2 };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) check_like_direct(&gpu, &direct, rows[i], "neg");
-  CHECK_INT(times_said("nodes on the device"), 4); /* two are kept: 1, 2, 3, and 2 again */
+  CHECK_INT(times_said("nodes on the device"), 4); /* two shapes are kept: 1, 2, 3, and 2 again */
   ts_fini(&gpu);
   ts_fini(&direct);
   listen_no_more();
@@ -564,14 +567,14 @@ static long allocations_of(int steps)
     unref_all(out, N_MIXED);
     if (i == 1) before = tn_test_live_blocks();
   }
-  if (steps > 2) CHECK_INT(tn_test_live_blocks(), before); /* and no memory of the host's stays behind */
+  if (steps > 2) CHECK_INT(tn_test_live_blocks(), before); /* and no host memory is leaked */
   ts_fini(&t);
   CHECK_INT(times_said("nodes on the device"), 1);
   listen_no_more();
   return allocations_said();
 }
 
-static void gpu_step__a_second_step_makes_nothing(void)
+static void gpu_step__a_second_step_allocates_nothing(void)
 {
   GPU_NEEDS_DEVICE();
   long one = allocations_of(1);
@@ -604,7 +607,7 @@ static void *work(void *arg)
   return NULL;
 }
 
-static void gpu_step__several_at_once(void)
+static void gpu_step__concurrent_steps(void)
 {
   GPU_NEEDS_DEVICE();
   ts gpu, direct;
@@ -630,7 +633,7 @@ static void open_gate_graph(ts *t)
   REQUIRE_OK(tn_session_options_set_target(t->options, APART, &t->err), &t->err);
   ts_start(t);
   ts_open_gate();
-  CHECK_DOUBLE(ts_run1(t, FEEDS({ "in", 3 }), "after"), 3, 0); /* programs are there now */
+  CHECK_DOUBLE(ts_run1(t, FEEDS({ "in", 3 }), "after"), 3, 0); /* programs are compiled by now */
   ts_watch_reset();
 }
 
@@ -645,14 +648,14 @@ static void gpu_step__a_time_limit(void)
   options.timeout_ms = 300;
   CHECK_STATUS(tn_session_run(t.session, &options, NAMES("in"), &x, 1, NAMES("after"), &out, 1, NULL, 0, NULL, &t.err),
                TN_DEADLINE_EXCEEDED, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), "node 'gate' (TestGate) was late");
+  CHECK_CONTAINS(tn_error_message(&t.err), "exceeded its time limit at node 'gate' (TestGate)");
   CHECK_NULL(out);
   ts_open_gate();
   tn_tensor_unref(x);
   ts_fini(&t);
 }
 
-/* Products that take long one after the other, all on the device. */
+/* Long products in sequence, all on the device. */
 enum { N_PRODUCTS = 24, SIDE = 448 };
 
 static void open_products(ts *t, tn_tensor **x)
@@ -684,23 +687,23 @@ static int64_t run_products(ts *t, tn_tensor *x, int64_t timeout_ms, tn_status *
   return ts_now_ms() - begun;
 }
 
-/* What the device has begun cannot be stopped, but it is given no more of a step that is late. S-RO-04 */
-static void gpu_step__a_time_limit_amid_long_work(void)
+/* Work that the device has begun cannot be stopped, but a late step gives it no more. S-RO-04 */
+static void gpu_step__a_time_limit_during_long_work(void)
 {
   GPU_NEEDS_DEVICE();
   ts t;
   tn_tensor *x = NULL;
   tn_status st;
   open_products(&t, &x);
-  run_products(&t, x, 0, &st); /* programs are there now */
+  run_products(&t, x, 0, &st); /* programs are compiled by now */
   REQUIRE_OK(st, &t.err);
   int64_t whole = run_products(&t, x, 0, &st);
   REQUIRE_OK(st, &t.err);
-  if (whole >= 40) { /* else the device is too fast for this one */
+  if (whole >= 40) { /* otherwise the device is too fast for this test */
     int64_t late = run_products(&t, x, whole / 8, &st);
     CHECK_STATUS(st, TN_DEADLINE_EXCEEDED, &t.err);
     CHECK_MSG(late < whole * 3 / 4, "%d ms of %d", (int)late, (int)whole);
-    run_products(&t, x, 0, &st); /* and the session goes on */
+    run_products(&t, x, 0, &st); /* and the session remains usable */
     CHECK_OK(st, &t.err);
   }
   tn_tensor_unref(x);
@@ -730,7 +733,7 @@ static void gpu_step__a_cancelled_step(void)
   pthread_join(thread, NULL);
   CHECK_NULL(out);
   ts_open_gate();
-  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "after"), 3, 0); /* the session goes on */
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "after"), 3, 0); /* the session remains usable */
   tn_cancellation_unref(options.cancellation);
   tn_tensor_unref(x);
   ts_fini(&t);
@@ -784,22 +787,22 @@ static void gpu_step__without_memory(void)
 
 TAP_MAIN(
   TAP_TEST(gpu_step__a_chain_runs_on_the_device),
-  TAP_TEST(gpu_step__nodes_on_both_give_what_direct_gives),
+  TAP_TEST(gpu_step__mixed_placement_gives_the_results_of_direct),
   TAP_TEST(gpu_step__nodes_on_the_cpu_have_workers),
-  TAP_TEST(gpu_step__placement_host_leaves_all_on_the_cpu),
-  TAP_TEST(gpu_step__cost_leaves_small_nodes_on_the_cpu),
+  TAP_TEST(gpu_step__placement_host_keeps_all_nodes_on_the_cpu),
+  TAP_TEST(gpu_step__placement_cost_keeps_small_nodes_on_the_cpu),
   TAP_TEST(gpu_step__empty_tensors),
-  TAP_TEST(gpu_step__what_is_not_straight_runs_in_parts),
-  TAP_TEST(gpu_step__what_is_on_its_way_is_not_written_over),
-  TAP_TEST(gpu_step__shapes_that_data_decides),
-  TAP_TEST(gpu_step__metadata_has_the_device),
+  TAP_TEST(gpu_step__plans_that_are_not_straight_run_in_parts),
+  TAP_TEST(gpu_step__values_being_copied_are_not_overwritten),
+  TAP_TEST(gpu_step__shapes_that_depend_on_data),
+  TAP_TEST(gpu_step__metadata_names_the_device),
   TAP_TEST(gpu_step__tensors_stay_on_the_device),
   TAP_TEST(gpu_step__device_tensors_feed_cpu_nodes),
   TAP_TEST(gpu_step__shapes_change),
-  TAP_TEST(gpu_step__a_second_step_makes_nothing),
-  TAP_TEST(gpu_step__several_at_once),
+  TAP_TEST(gpu_step__a_second_step_allocates_nothing),
+  TAP_TEST(gpu_step__concurrent_steps),
   TAP_TEST(gpu_step__a_time_limit),
-  TAP_TEST(gpu_step__a_time_limit_amid_long_work),
+  TAP_TEST(gpu_step__a_time_limit_during_long_work),
   TAP_TEST(gpu_step__a_cancelled_step),
   TAP_TEST(gpu_step__a_node_fails),
   TAP_TEST(gpu_step__without_memory))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tenon bench: what it measures and says, and what a wrong call gives. Prints TAP.
+# tenon bench: its measurements and output, and errors of wrong calls. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" bench
 digits=$src/examples/digits
 
@@ -10,16 +10,17 @@ bench() {
   shift
   run "$wanted" "$tenon" bench "$@"
 }
-# has PATTERN: a line of standard output fits. told PATTERN: one of standard error. quiet: nothing was printed.
+# has PATTERN: a line of standard output matches. told PATTERN: a line of standard error. quiet:
+# nothing was printed.
 has() { grep -qE -e "$1" out; }
 told() { grep -qE -e "$1" err; }
 quiet() { [ ! -s out ]; }
-# holds FILTER: the JSON on standard output fits it.
+# holds FILTER: the JSON on standard output passes the filter.
 holds() { [ "$(jq -c "$1" out 2>&1)" = true ]; }
 
 # ---- graphs ----
 
-# node NAME OP [ATTRIBUTE...]: with a type, and inputs between commas in $in.
+# node NAME OP [ATTRIBUTE...]: a node with a type, and inputs separated by commas in $in.
 node() {
   printf 'node { name: "%s" op: "%s" ' "$1" "$2"
   shift 2
@@ -74,7 +75,7 @@ dims() { printf 'shape=shape {'; for d; do printf ' dim { size: %s }' "$d"; done
   in=queue node get QueueDequeueV2 component_types='list { type: DT_FLOAT }'
 } >forty.pbtxt
 
-# ---- figures ----
+# ---- measurements ----
 
 bench 0 "$digits/digits.pb" --seconds 0.05 && has '^RUNTIME +P50 +P90 +P99 +P99.9 +STEPS/S$' &&
   has '^direct( +[0-9.]+ [num]?s){4} +[0-9.]+$' && has '^RUNTIME +STEPS +MEAN +MIN +MAX +SESSION +PREPARE +FIRST STEP +WARM-UP$' &&
@@ -83,19 +84,19 @@ is 'a table with latencies, throughput, and the times before'
 has '^ +[0-9.]+ [num]?s  #+ .* %.*  p50' && has '  p90' && has '  p99.9$' && [ "$(tr -d '\n -~' <out | wc -c)" = 0 ]
 is 'a histogram; to a file in ASCII'
 told "^input 'image' is generated: float32 \[1, 8, 8, 1\], numbers from 0 to 1$"
-is 'what is made is said on standard error'
+is 'generated inputs are reported on standard error'
 bench 0 "$digits/digits.pb" --seconds 0.02 --no-histogram && ! has 'p50' && has '^direct'
 is '--no-histogram'
 bench 0 "$digits/digits.pb" --seconds 0.02 --runtime direct --runtime direct && has '^RUNTIME.* RATIO$' && has '^direct.* 1\.00$' &&
   [ "$(grep -c '^direct' out)" = 4 ]
-is 'two runtimes have a ratio, the first one that of 1'
+is 'two runtimes have a ratio, 1 for the first'
 if command -v jq >/dev/null; then
   jq=true
   bench 0 "$digits/digits.pb" --seconds 0.05 --json && holds '.runs[0] | .runtime == "direct" and .steps > 0 and .turns > 0
     and .first_step_ns > 0 and .session_ns > 0 and .prepare_ns > 0 and .seconds >= 0.05 and .items_per_second == null' &&
     holds '.model | endswith("digits.pb")' && holds '.load_ns > 0 and .peak_memory_bytes > 1000000 and .interrupted == false'
   is '--json: the figures'
-  # Without timeout, whose fork would begin anew.
+  # Without timeout, as its fork would start a new peak.
   (limit= && big=$(head -c 200000000 /dev/zero | tr '\0' x) && [ ${#big} = 200000000 ] && bench 0 "$digits/digits.pb" --seconds 0.02 --json &&
     holds '.peak_memory_bytes < 150000000')
   is 'the peak memory is that of the command, not of the program that started it'
@@ -109,7 +110,7 @@ if command -v jq >/dev/null; then
   is '--json: steps a second are steps by seconds'
   holds '.inputs == [{"tensor":"image","type":"float32","shape":[1,8,8,1],"made":true}] and .batch == null
     and .fetches == ["probabilities:0","class:0"] and .targets == [] and (.notes[0] | startswith("input"))'
-  is '--json: what was fed and fetched'
+  is '--json: feeds and fetches'
   cp "$digits/digits.pb" 'a"b\
 .pb' && bench 0 'a"b\
 .pb' --seconds 0.01 --json && [ "$(jq -j .model out)" = 'a"b\
@@ -122,7 +123,7 @@ if command -v jq >/dev/null; then
   is '--concurrency: clients on one session'
   bench 0 "$digits/digits.pb" --seconds 0.05 --json --feed image="$digits/images.npy" --fetch class --reuse --batch 300 &&
     holds '.inputs[0] | .made == false and .shape == [300,8,8,1]' && holds '.fetches == ["class"]' && ! told 'is generated'
-  is 'given feeds and fetches, --batch for what is given, --reuse'
+  is 'given feeds and fetches, --batch for given feeds, --reuse'
   bench 0 count.pbtxt --init init --target more --seconds 0.05 --json --runtime direct --runtime direct &&
     holds '.targets == ["more"] and .fetches == [] and (.runs | length) == 2'
   is 'targets and initialisers'
@@ -130,13 +131,13 @@ if command -v jq >/dev/null; then
     --fetch h_out --fetch c_out --fetch q_out && holds '[.inputs[] | [.tensor, .type, .shape, .made]] ==
     [["x","float32",[2,3],true],["n","int32",[2],true],["s","string",[2,1],true],["b","bool",[4],true],["h","half",[5],true],
     ["c","complex64",[2],true],["q","quint8",[2],true]]'
-  is 'inputs of every type are made, integers are ones'
+  is 'inputs of every type are generated, integers are ones'
 else
   jq=false
   skip '--json' 'jq is not there'
 fi
 bench 0 inputs.pbtxt --seconds 0.01 --fetch x_out && ! told vague && told "input 'x' is generated" && ! told "input 'n'"
-is 'only what the fetches need is made'
+is 'only inputs needed by the fetches are generated'
 
 # ---- threads ----
 
@@ -150,20 +151,20 @@ if [ -r "$test_plugins/chameleon.so" ] && [ -r "$test_plugins/minimal.so" ] && $
   TENON_PLUGIN_PATH=$TENON_PLUGIN_PATH:$tmp/plugins
   bench 0 "$digits/digits.pb" --seconds 0.02 --threads 1,2 --runtime $taker --runtime direct --json &&
     holds "[.runs[] | [.target, .threads]] == [[\"$taker:threads=1\", 1], [\"$taker:threads=2\", 2], [\"direct\", null]]"
-  is '--threads is the setting threads= of a runtime that has it'
+  is '--threads becomes the setting threads= of a runtime that has it'
   bench 0 "$digits/digits.pb" --seconds 0.02 --threads 2 --runtime $taker:a=b --json &&
     holds "[.runs[].target] == [\"$taker:a=b,threads=2\"]"
-  is 'other settings stay'
+  is 'other settings are kept'
   bench 1 "$digits/digits.pb" --seconds 0.02 --threads 2 --runtime $taker:threads=3 && says 'set both here and by --threads'
-  is 'threads= and --threads is one too many'
+  is 'threads= and --threads exclude each other'
   bench 0 "$digits/digits.pb" --seconds 0.02 --threads 3 --runtime test.minimal --json &&
     holds '[.runs[] | [.target, .threads]] == [["test.minimal", 3]]' && told "runtime 'test.minimal' has no setting 'threads'"
-  is 'another runtime has it by options of the session'
+  is 'other runtimes get it as an option of the session'
   bench 0 "$digits/digits.pb" --seconds 0.02 --threads 3 --runtime direct --runtime test.minimal --no-histogram &&
     has '^RUNTIME +THREADS ' && has '^direct +- ' && has '^test.minimal +3 '
-  is 'the table has the numbers of threads'
+  is 'the table shows the numbers of threads'
 else
-  skip '--threads is the setting threads= of a runtime that has it' 'no plugins of the tests, or no jq'
+  skip '--threads becomes the setting threads= of a runtime that has it' 'no plugins of the tests, or no jq'
 fi
 
 # ---- results on a device ----
@@ -178,17 +179,17 @@ if [ -r "$faults" ] && [ -n "$loader" ] && "$tenon" runtimes explain gpu >/dev/n
    bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:fetch=device,placement=device --reuse --no-histogram &&
      has '^gpu:' && told "^runtime 'gpu:.*': fetch 'class:0' .*--reuse does not apply to it$" &&
      bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:placement=device --reuse --no-histogram && ! told 'does not apply')
-  is '--reuse leaves out what stays on a device, and says so'
+  is '--reuse skips tensors on a device, and reports that'
 else
-  skip '--reuse leaves out what stays on a device, and says so' 'no device for gpu, or no plugins of the tests'
+  skip '--reuse skips tensors on a device, and reports that' 'no device for gpu, or no plugins of the tests'
 fi
 
-# ---- what is wrong ----
+# ---- errors ----
 
 bench 2 && says 'no model file was given' && bench 2 a b && says "expected one model, but 'b' is a second one"
 is 'one model'
 bench 2 x --nothing && says "unknown option '--nothing'" && bench 2 x --seconds && says "option '--seconds' requires a value"
-is 'options that are not there, or want a value'
+is 'unknown options, or options without a value'
 good=true
 for value in 0 -1 +1 x 1,0 1, ,1 1,,2 1.5 4097 99999999999999999999 '' ' 1' 1,2,x; do
   bench 2 x --threads "$value" && quiet && grep -qF -e "--threads '$value': expected numbers from 1 to 4096, separated by commas" err || good=false
@@ -220,61 +221,61 @@ i=1
 while [ $i -lt 65 ]; do i=$((i + 1)); list=$list,$i; done
 bench 2 x --threads $list && says '1 runtimes? with 65 thread counts each: at most 64 rows are supported' &&
   bench 2 x --threads "${list%,65}" --runtime a --runtime b && says 'at most 64 rows'
-is 'there is a limit to the rows'
+is 'the number of rows is limited'
 bench 2 x --option level && says "--option 'level': expected FIELD=VALUE"
-is '--option wants a value'
+is '--option requires a value'
 bench 1 missing.pb && says "missing.pb" && quiet
-is 'a model that is not there'
+is 'a missing model'
 bench 1 "$digits/digits.pb" --runtime nowhere && told '^tenon: NOT_FOUND: .*nowhere.*direct' && quiet
-is 'a runtime that is not there'
+is 'a missing runtime'
 bench 1 "$digits/digits.pb" --runtime direct:threads=2 && says "there is no setting 'threads'"
-is 'a setting that is not there'
+is 'an unknown setting'
 bench 1 "$digits/digits.pb" --option levl=1 && says levl
-is 'an option that is not there'
+is 'an unknown option of the session'
 bench 1 nothing.pbtxt && says 'the model has no output that can run: select one with --fetch or --target' &&
   bench 0 nothing.pbtxt --target nothing --seconds 0.01
 is 'a model without outputs'
 bench 1 "$digits/digits.pb" --fetch clas && says "fetch 'clas': .*did you mean 'class'"
-is 'a fetch that is not there'
+is 'an unknown fetch'
 bench 1 "$digits/digits.pb" --feed image && says "feed 'image': expected TENSOR=VALUE" &&
   bench 1 "$digits/digits.pb" --feed image=1 --feed image:0=1 && says 'fed more than once' &&
   bench 1 "$digits/digits.pb" --feed image=word && says "feed 'image': "
-is 'feeds that are wrong'
+is 'wrong feeds'
 bench 1 inputs.pbtxt --fetch vague_out && says "input 'vague': its shape is unknown, so no value can be generated" &&
   bench 0 inputs.pbtxt --fetch vague_out --feed vague='[1, 2]' --seconds 0.01
-is 'an input of unknown shape must be given'
+is 'an input of unknown shape must be fed'
 bench 1 inputs.pbtxt --fetch handle_out && says "'handle'"
-is 'a handle cannot be made'
+is 'a handle cannot be generated'
 bench 1 inputs.pbtxt --fetch n_out --batch 7 && says "--batch 7: no input has this first dimension: 'n' is \[2\]" &&
   bench 1 nothing.pbtxt --target nothing --batch 7 && says '--batch 7: .*the step has no inputs'
 is '--batch for inputs of a fixed size'
 bench 1 inputs.pbtxt --fetch huge_out --batch 2147483647 && says "input 'huge': " && quiet
-is '--batch beyond all memory'
+is '--batch beyond the memory'
 bench 1 count.pbtxt --target more --seconds 0.01 && says "runtime 'direct': step 1: .*'v'.*before it was initialised" && quiet
 is 'a step that fails: the message names the runtime and the step'
 bench 1 count.pbtxt --init nothing --target more && says "init 'nothing': the model has no node"
-is 'an initialiser that is not there'
+is 'an unknown initialiser'
 bench 1 forty.pbtxt --init fill --fetch get --option operation_timeout_ms=50 --seconds 60 &&
   told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': step 41: " && quiet
 is 'a later step that fails'
 bench 1 forty.pbtxt --init fill --fetch get --option operation_timeout_ms=50 --seconds 60 --concurrency 4 &&
   told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': " && quiet
-is 'one of several clients that fails ends all'
+is 'a failure of one client ends all clients'
 bench 1 forty.pbtxt --init fill --fetch get --timeout 50 --seconds 60 && quiet &&
-  told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': step 41: the step did not end in its time limit: node 'get' .* was late$"
+  told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': step 41: the step exceeded its time limit at node 'get' (.*)$"
 is '--timeout is a limit for each step'
 bench 1 blocked.pbtxt --fetch get --timeout 50 && quiet && told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': step 1: "
-is '--timeout is one for the first step, too'
+is '--timeout applies to the first step, too'
 bench 1 forty.pbtxt --init fill --fetch get --timeout 50 --seconds 60 --concurrency 4 && quiet &&
   told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': "
 is '--timeout with several clients'
 bench 0 "$digits/digits.pb" --timeout 60000 --warm-up --seconds 0.02
-is 'steps that are in time are measured'
+is 'steps within the time limit are measured'
 
 # ---- terminals ----
 
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null && locale -a 2>/dev/null | grep -qix 'c.utf-\?8'; then
-  # on_terminal ENVIRONMENT...: leaves what the terminal shows in out.
+  # on_terminal ENVIRONMENT...: writes the contents of the terminal to out.
   on_terminal() {
     env TERM=xterm LC_ALL=C.UTF-8 "$@" SHELL=/bin/sh $limit script -qec "stty cols 100; '$tenon' bench '$digits/digits.pb' --seconds 1.2" /dev/null \
       >out 2>err </dev/null
@@ -287,14 +288,14 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null && locale -a 2>/dev/nul
   on_terminal NO_COLOR=1 && has "$(printf '\342\226\210')" && ! has "${escape}\[36m"
   is 'NO_COLOR'
   on_terminal LC_ALL=C && ! has "$(printf '\342\226\210')" && has '###'
-  is 'ASCII where the locale is not UTF-8'
+  is 'ASCII if the locale is not UTF-8'
 else
   skip 'on a terminal: blocks of Unicode, in colour' 'script does not work here, or there is no C.UTF-8'
 fi
 
 # ---- Ctrl-C ----
 
-# interrupted SIGNAL STATUS SECONDS ARGUMENT...: sends the signal after so many seconds.
+# interrupted SIGNAL STATUS SECONDS ARGUMENT...: sends the signal after some seconds.
 interrupted() {
   name=$1 wanted=$2 after=$3
   shift 3
@@ -320,17 +321,17 @@ if [ $caught = ignored ]; then
 else
   interrupted INT 130 4 "$digits/digits.pb" --seconds 3600 && has '^direct( +[0-9.]+ [num]?s){4}' && has p50 &&
     told '^tenon: CANCELLED: interrupted after [0-9.]+ of 3600 s$'
-  is 'Ctrl-C shows what was measured: status 130'
+  is 'Ctrl-C shows the results so far: status 130'
 fi
 run 0 "$tenon" bench "$digits/digits.pb" --seconds 0.1 --warm-up --json && { ! $jq || holds '.runs[0].first_step_ns > 0'; }
-is '--warm-up goes before the first step'
+is '--warm-up runs before the first step'
 interrupted TERM 143 0.5 blocked.pbtxt --fetch get && quiet && told '^tenon: CANCELLED: interrupted while warming up$'
 is 'a step that waits is cancelled, and nothing is shown'
 interrupted TERM 143 4 "$digits/digits.pb" --seconds 3600 --concurrency 2 --runtime direct --runtime direct --json --option kernel_plugins=never &&
   { ! $jq || holds '.interrupted == true and (.runs | length) == 2 and .runs[0].steps > 0'; }
-is 'SIGTERM is as good; --json says that it was interrupted'
+is 'SIGTERM works, too; --json reports the interruption'
 
 run 0 "$tenon" bench "$digits/digits.pb" --seconds 0.2 --json && grep -q '^  "seconds": 0\.2,$' out
-is 'a number of --json has no digits that are noise'
+is 'numbers of --json have no insignificant digits'
 
 echo "1..$n"

@@ -7,6 +7,7 @@
 
 #define MOST_INPUTS 64 /* in a label */
 
+/* The state of copying one trace. The maps borrow their keys and values from the metadata's arena. */
 typedef struct filling {
   tn_run_metadata *m;
   tn_session *session;
@@ -16,6 +17,7 @@ typedef struct filling {
   size_t n;
 } filling;
 
+/* A record of the trace and the lane that it is on. */
 typedef struct seen {
   const tn__trace_record *r;
   const tn__trace_lane *lane;
@@ -53,6 +55,7 @@ static void add_label(const tn_operation *op, const char *name, tn__text *text)
   tn__text_puts(text, ")");
 }
 
+/* A copy in the metadata's arena; NULL: no memory. */
 static const char *keep(filling *f, const tn__text *text)
 {
   return text->failed ? NULL : tn__arena_string(&f->m->arena, tn__text_get(text), text->size);
@@ -78,6 +81,8 @@ static tn__metadata_node *make_node(filling *f, const tn__trace_record *r)
   return node->name != NULL && node->label != NULL && node->op != NULL && node->device != TN__NONE ? node : NULL;
 }
 
+/* The names of a record's node. Each node is described once for each function that it was called
+ * in. */
 static const tn__metadata_node *node_of(filling *f, const tn__trace_record *r)
 {
   const void *key[2] = { r->scope->around == NULL ? NULL : r->scope, r->op };
@@ -143,6 +148,7 @@ static int compare(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
+/* The step has ended, so the lanes are read without a lock. */
 static void gather(filling *f, seen *to)
 {
   size_t n = 0;
@@ -154,6 +160,7 @@ static void gather(filling *f, seen *to)
   qsort(to, n, sizeof *to, compare);
 }
 
+/* Copies all records in the order of time. False: no memory; those copied so far can be read. */
 static bool fill(filling *f)
 {
   tn_run_metadata *m = f->m;

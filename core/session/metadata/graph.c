@@ -5,11 +5,14 @@
 #include <core/formats/graphdef/graphdef.h>
 #include <core/session/metadata/metadata.h>
 
+/* Field numbers of GraphDef (G_), VersionDef (V_), NodeDef (N_), an entry of a map (E_) and
+ * AttrValue (A_). */
 enum { G_NODE = 1, G_VERSIONS = 4, V_PRODUCER = 1, N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5 };
 enum { E_KEY = 1, E_VALUE = 2, A_I = 3, A_TYPE = 6 };
 
-#define PRODUCER 1882
+#define PRODUCER 1882 /* the version of graphs that is written */
 
+/* The state of writing the graphs of one plan. Names are in the metadata's arena. */
 typedef struct drawing {
   tn_run_metadata *m;
   tn_session *session;
@@ -24,6 +27,7 @@ typedef struct drawing {
 
 /* ---- pieces ---- */
 
+/* Begins a nested message; the result is for tn__sink_end. */
 static size_t begin(tn__sink *s, uint32_t field)
 {
   tn__sink_tag(s, field, TN__WIRE_BYTES);
@@ -161,6 +165,7 @@ static bool put_end(drawing *d, bool feed, uint32_t number, uint32_t value)
   return ok;
 }
 
+/* Writes the node of an instruction. A loop has no attributes; its op is _TnLoop. */
 static bool put_instr(drawing *d, uint32_t i)
 {
   tn_plan *plan = d->plan;
@@ -213,6 +218,7 @@ static bool put_all(drawing *d)
   return ok;
 }
 
+/* Moves the graphs of devices that have nodes to the metadata. */
 static bool finish(drawing *d)
 {
   tn_run_metadata *m = d->m;

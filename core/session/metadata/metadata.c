@@ -2,7 +2,7 @@
 /* The metadata objects of programs: life, reading, serializing. */
 #include <core/session/metadata/metadata.h>
 
-#define FIRST_BLOCK 4096
+#define FIRST_BLOCK 4096 /* bytes of the arena, which owns all texts, shapes and records */
 
 /* ---- life ---- */
 
@@ -17,6 +17,7 @@ tn_status tn_run_metadata_create(tn_run_metadata **out, tn_error *err)
   return TN_OK;
 }
 
+/* Partition graphs are the only memory outside of the arena. */
 void tn__metadata_clear(tn_run_metadata *m)
 {
   if (m == NULL) return;
@@ -47,6 +48,7 @@ void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options
   metadata->summary.cut = env->trace == NULL;
 }
 
+/* The trace is freed in any case. `whole` becomes false if memory runs out. */
 void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *plan, const tn_step *step,
                       const tn_run_options *options, tn__trace *trace)
 {
@@ -70,6 +72,7 @@ void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *pl
 
 /* ---- reading ---- */
 
+/* The checks of all functions that fill in a struct of the caller. */
 static tn_status check(const char *what, const tn_run_metadata *metadata, const size_t *struct_size, tn_error *err)
 {
   tn__error_reset(err);
@@ -89,8 +92,8 @@ tn_status tn_run_metadata_summary(const tn_run_metadata *metadata, tn_metadata_s
 static tn_status find_record(const tn_run_metadata *metadata, size_t i, const tn__metadata_record **out, tn_error *err)
 {
   if (i >= metadata->summary.records)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "the metadata has %llu records, number %zu was asked for",
-                        (unsigned long long)metadata->summary.records, i);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "record %zu requested, but the metadata has %llu", i,
+                        (unsigned long long)metadata->summary.records);
   *out = &metadata->records[i];
   return TN_OK;
 }
@@ -119,8 +122,8 @@ tn_status tn_run_metadata_output(const tn_run_metadata *metadata, size_t i, uint
   if (st == TN_OK) st = find_record(metadata, i, &r, err);
   if (st != TN_OK) return st;
   if (k >= r->n_outputs)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "record %zu, node '%s', has %u outputs, number %u was asked for", i,
-                        r->node->name, r->n_outputs, k);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "record %zu, node '%s': output %u requested, but it has %u", i,
+                        r->node->name, k, r->n_outputs);
   tn__copy_sized(out, &r->outputs[k], sizeof *out, out->struct_size);
   return TN_OK;
 }
@@ -139,8 +142,8 @@ tn_status tn_run_metadata_partition_graph(const tn_run_metadata *metadata, size_
   if (metadata == NULL || bytes == NULL || size == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_run_metadata_partition_graph: a pointer is NULL");
   if (i >= metadata->summary.partition_graphs)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "the metadata has %llu partition graphs, number %zu was asked for",
-                        (unsigned long long)metadata->summary.partition_graphs, i);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "partition graph %zu requested, but the metadata has %llu", i,
+                        (unsigned long long)metadata->summary.partition_graphs);
   *bytes = metadata->graphs[i].data;
   *size = metadata->graphs[i].size;
   return TN_OK;

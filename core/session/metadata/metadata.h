@@ -19,14 +19,16 @@ void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options
 void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan, const tn_step *step,
                       const tn_run_options *options, tn__trace *trace);
 
-/* fill.c: false if memory ran out; the records made so far can be read. */
+/* fill.c: copies the trace's records, sorted by time. False if memory ran out; the records made so
+ * far can be read. */
 bool tn__metadata_take_trace(tn_run_metadata *metadata, tn_session *session, const tn__trace *trace);
-/* graph.c: the graph of a plan for each device. */
+/* graph.c: adds the graph of a plan for each device. False if memory ran out. */
 bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan);
 
 /* device.c: the number of the device of a node, which is one of the session's graph or was made from one.
  * TN__NONE if memory ran out. */
 uint32_t tn__metadata_device(tn_run_metadata *metadata, tn_session *session, const tn_operation *op);
+/* The number of the device with this name, which is added to the table if necessary. */
 uint32_t tn__metadata_device_named(tn_run_metadata *metadata, const char *name);
 
 #endif

@@ -9,6 +9,7 @@ static _Atomic uint64_t last_id; /* unique in the process, so that an id of anot
 
 /* ---- turns ---- */
 
+/* Functions with _locked need the session's mu. */
 static void begin_turn_locked(tn__partial_run *r)
 {
   r->busy = true;
@@ -21,6 +22,7 @@ static bool has_to_stop(const tn__partial_run *r)
   return r->begun && r->step.status == TN_PENDING && !r->step.env.failed && tn__step_stop(&r->step.step) != TN__GO_ON;
 }
 
+/* Cancels what waits in the step. The caller has the turn. */
 static void stop(tn__partial_run *r)
 {
   tn__account *around = tn__account_now;
@@ -31,7 +33,7 @@ static void stop(tn__partial_run *r)
 
 /* ---- the end ---- */
 
-/* The session's close need not cancel it any more. */
+/* Removes the run from the list of those that the session's close has to cancel. */
 static void leave_untold_locked(tn__partial_run *r)
 {
   if (r->prev != NULL) r->prev->next = r->next;
@@ -64,6 +66,8 @@ static void tell_metadata_locked(tn__partial_run *r)
   r->telling = false;
 }
 
+/* A cancellation that came during the turn is carried out here, before the turn is given up. The
+ * loop, because another may come while the lock is not held. */
 void tn__partial_leave(tn__partial_run *r)
 {
   tn_session *s = r->session;
@@ -108,6 +112,8 @@ static void await_metadata_locked(tn__partial_run *r)
   if (inside && r->busy) r->options.metadata = NULL;
 }
 
+/* A thread that has the turn already must not wait for itself: a kernel of the run may call the
+ * session. */
 tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
 {
   tn_session *s = r->session;
@@ -121,7 +127,7 @@ tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
     if (deadline == 0) tn__cond_wait(&r->turn, &s->mu);
     else if (!tn__cond_wait_until(&r->turn, &s->mu, deadline) && r->busy)
       st = tn_error_set(err, TN_DEADLINE_EXCEEDED,
-                        "partial run %#llx: another call did not end in the time limit of this one",
+                        "partial run %#llx: another call did not end within the time limit of this one",
                         (unsigned long long)r->id);
   }
   if (st == TN_OK && r->over) st = tn__partial_refuse(r->id, "it has ended", err);
@@ -157,6 +163,7 @@ tn_status tn__partial_find(tn_session *s, tn_partial_run run, tn__partial_run **
   return r != NULL ? TN_OK : tn__partial_refuse(run.id, "the session has no such run, or it has ended", err);
 }
 
+/* Adds the run to the map, which takes a reference, and to the list for the session's close. */
 static tn_status list(tn__partial_run *r, tn_error *err)
 {
   tn__mutex_lock(&r->session->mu);
@@ -174,6 +181,8 @@ static tn_status list(tn__partial_run *r, tn_error *err)
 
 /* ---- beginning and ending ---- */
 
+/* Without the lock. No call has a reference, and the run is not on the map, or the session is being
+ * freed. */
 static void destroy(tn__partial_run *r)
 {
   if (r->key != 0) tn_cancellation_deregister(r->cancellation, r->key); /* the callback has ended */
@@ -200,6 +209,8 @@ void tn__partial_unref(tn__partial_run *r)
   if (last) destroy(r);
 }
 
+/* The run's own token: a child of the program's, so the run can be cancelled without cancelling
+ * that. `look` is called when it is cancelled. */
 static tn_status watch_cancellation(tn__partial_run *r, tn_cancellation *parent, tn_error *err)
 {
   tn_status st = tn_cancellation_create(parent, &r->cancellation, err);
@@ -208,6 +219,7 @@ static tn_status watch_cancellation(tn__partial_run *r, tn_cancellation *parent,
   return r->key != 0 || tn_cancellation_is_cancelled(r->cancellation) ? TN_OK : tn__no_memory(err, "partial run", 0);
 }
 
+/* The arrays that depend on the signature. */
 static tn_status list_endpoints(tn__partial_run *r, tn_error *err)
 {
   const tn__entry_point *e = r->entry;
@@ -231,6 +243,7 @@ static tn__pool_client *helpers(tn__partial_run *r)
   return pool < 0 || s->on.slots->workers == NULL ? NULL : tn__kit_workers_client(tn__opened_workers(&s->on, pool));
 }
 
+/* Begins the step; nothing runs yet. */
 static tn_status begin_step(tn__partial_run *r, tn_error *err)
 {
   tn_session *s = r->session;
@@ -267,6 +280,8 @@ tn_status tn__partial_open(tn_session *session, tn__entry_point *entry, const tn
   return st;
 }
 
+/* Order: first `over`, so that no call begins; then the token, which ends a call in progress; then
+ * the metadata. */
 tn_status tn__partial_end_early(tn__partial_run *r, tn_error *err)
 {
   tn_session *s = r->session;
@@ -283,6 +298,7 @@ tn_status tn__partial_end_early(tn__partial_run *r, tn_error *err)
 
 /* ---- the session's end ---- */
 
+/* A reference to a run that was not cancelled yet, which leaves the list; NULL: none is left. */
 static tn__partial_run *next_untold(tn_session *s)
 {
   tn__mutex_lock(&s->mu);

@@ -19,7 +19,7 @@ typedef struct call {
 
 /* ---- names ---- */
 
-/* The order of feeds and fetches in a signature: by operation, then by output. */
+/* The canonical order of feeds and fetches in a signature: by operation, then by output. */
 static int compare(tn_output a, tn_output b)
 {
   uint32_t x = tn__operation_id(a.op), y = tn__operation_id(b.op);
@@ -27,6 +27,7 @@ static int compare(tn_output a, tn_output b)
   return (a.index > b.index) - (a.index < b.index);
 }
 
+/* Binary search in a list in canonical order. */
 static bool find(const tn_output *list, size_t n, tn_output wanted, uint32_t *out)
 {
   size_t begin = 0, end = n;
@@ -45,6 +46,8 @@ static tn_status refuse_name(const call *c, const char *what, const char *name, 
                       name, why);
 }
 
+/* The number of a name among the declared feeds or fetches. The graph may be extended meanwhile, so
+ * it is locked. */
 static tn_status find_name(const call *c, const char *what, const char *name, const tn_output *list, size_t n,
                            uint32_t *out, tn_error *err)
 {
@@ -57,6 +60,7 @@ static tn_status find_name(const call *c, const char *what, const char *name, co
   return refuse_name(c, what, name, "was not declared when the run was set up", err); /* S-PR-11 */
 }
 
+/* Checks feed i of the call and marks it as used in this call. */
 static tn_status check_feed(const call *c, size_t i, tn_error *err)
 {
   const tn__signature *s = c->run->entry->signature;
@@ -70,6 +74,7 @@ static tn_status check_feed(const call *c, size_t i, tn_error *err)
   return tn__feed_check(s, c->fed[i], c->run->feeds[c->fed[i]], name, c->feeds[i], err); /* S-PR-25 */
 }
 
+/* Checks fetch i of the call and marks it; the first position of each fetch adds it to `wanted`. */
 static tn_status check_fetch(call *c, size_t i, tn_error *err)
 {
   const tn__signature *s = c->run->entry->signature;
@@ -129,6 +134,7 @@ static void note(const call *c, uint8_t state)
 
 /* ---- a call ---- */
 
+/* The lists of a call; release frees them, also after a failure. */
 static tn_status allocate(call *c, tn_error *err)
 {
   size_t n_feeds = c->names->n_feeds, n_fetches = c->names->n_fetches;
@@ -153,6 +159,7 @@ static void release(call *c)
   if (c->taken != NULL) tn__free(c->taken, (n_fetches + 1) * sizeof *c->taken);
 }
 
+/* All checks of a call. After an error the caller opens the marked feeds and fetches again. */
 static tn_status check(call *c, bool *lacks, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -173,6 +180,7 @@ static tn_status copy_feeds(call *c, tn_error *err)
   return st;
 }
 
+/* Moves the copies to the step, which owns them from now on. */
 static void give_feeds(call *c)
 {
   for (size_t i = 0; i < c->names->n_feeds; i++) {
@@ -191,6 +199,7 @@ static bool use(call *c)
   return r->n_unfed == 0 && r->n_unfetched == 0;
 }
 
+/* Continues the step until the wanted fetches have values, and takes them. */
 static tn_status go(call *c, bool last)
 {
   tn__partial *step = &c->run->step;
@@ -204,6 +213,8 @@ static tn_status go(call *c, bool last)
   return st;
 }
 
+/* Moves the values to the caller's positions; further positions of a fetch get copies. After an
+ * error none is left. */
 static tn_status hand_out(call *c, tn_tensor **fetched, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -247,6 +258,7 @@ static tn_status run_checked(call *c, tn_tensor **fetched, bool *ends, tn_error 
   return st;
 }
 
+/* One call, in the session's memory account. The caller has the turn. */
 static tn_status run_call(tn__partial_run *r, const tn__names *names, tn_tensor *const *feeds, tn_tensor **fetched,
                           tn_error *err)
 {
@@ -306,6 +318,7 @@ tn_status tn_session_partial_run(tn_session *session, tn_partial_run run, const 
 
 /* ---- setup and release ---- */
 
+/* Whether the runtime allows partial runs. The library runs their steps itself, on the host. */
 static tn_status allows(tn_session *s, tn_error *err)
 {
   if (s->on.slots->partial_runs == NULL) return TN_OK;

@@ -17,12 +17,13 @@
 #include <core/exec/partial.h>
 #include <core/session/entry_point.h>
 
-/* States of a feed or a fetch. */
+/* States of a feed or a fetch: not given or taken yet; by an earlier call; by the call that is
+ * being checked. */
 enum { TN__OPEN, TN__USED, TN__IN_THIS_CALL };
 
 typedef struct tn__partial_run {
-  tn_session *session;
-  uint64_t id;
+  tn_session *session;        /* borrowed: the session ends its runs before it is freed */
+  uint64_t id;                /* unique in the process */
   uint32_t refs;              /* guarded by session->mu, as are all fields up to `turn` */
   bool listed;                /* in the session's map */
   bool over;                  /* takes no further call */
@@ -30,18 +31,19 @@ typedef struct tn__partial_run {
   struct tn__partial_run *prev, *next; /* runs that were not cancelled yet by the session's close */
   bool busy;                  /* a thread has the turn */
   pthread_t who;              /* the thread that has it */
-  tn__cond turn;
-  tn__entry_point *entry;
+  tn__cond turn;              /* signalled when a turn ends */
+  tn__entry_point *entry;     /* a reference */
   tn_run_options options; /* its cancellation is borrowed for setup; the metadata until the run has ended, then NULL */
   int64_t timeout_ms;         /* of each call */
   tn_cancellation *cancellation; /* a child of the token that the program gave */
   uint64_t key;                  /* its registration there */
   tn_output *feeds;           /* by feed of the signature, in its order */
-  uint8_t *fed,
-      *fetched; /* by feed and fetch of the signature; used by the thread with the turn only, as all fields below */
+  /* Used by the thread with the turn only, as are all fields below: states by feed and fetch of the
+   * signature. One allocation. */
+  uint8_t *fed, *fetched;
   uint32_t *first;            /* by fetch: its first position in the call */
-  size_t n_unfed, n_unfetched;
-  bool begun;
+  size_t n_unfed, n_unfetched; /* feeds and fetches that no call has used yet */
+  bool begun;                 /* `step` was initialised */
   tn__partial step;
 } tn__partial_run;
 

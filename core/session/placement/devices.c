@@ -4,6 +4,7 @@
 
 #define MOST_DEVICES 65535
 
+/* The list of most sessions, which needs no memory: one CPU. */
 static tn__device the_cpu = { .name = "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0",
                               .type = TN__HOST_DEVICE,
                               .parsed = { .job = { "localhost", 9 },
@@ -36,7 +37,7 @@ static tn_status check_filters(const tn_session_options *o, tn_error *err)
   return TN_OK;
 }
 
-/* S-CFG-19 */
+/* Whether the filters of the options let the session see a device: S-CFG-19 */
 static bool is_seen(const tn_session_options *o, const tn__device_name *device)
 {
   size_t n = tn__option_n_items(o, TN__OPTION_device_filters);
@@ -52,6 +53,7 @@ static bool is_seen(const tn_session_options *o, const tn__device_name *device)
 
 /* ---- the list ---- */
 
+/* Adds a copy of a device, unless it is hidden. */
 static tn_status add(const tn_session *s, tn__devices *list, const tn_device_info *info, tn_error *err)
 {
   tn__device_name parsed;
@@ -76,6 +78,7 @@ static tn_status add(const tn_session *s, tn__devices *list, const tn_device_inf
   return TN_OK;
 }
 
+/* The devices of a session whose runtime lists none. */
 static tn_status list_cpus(const tn_session *s, int64_t cpus, tn__devices *list, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -102,6 +105,7 @@ static tn_status list_runtime(const tn_session *s, tn__devices *list, tn_error *
   return TN_OK;
 }
 
+/* Finds the client device (S-CFG-20); a session without a CPU is refused. */
 static tn_status find_client(const tn_session *s, tn__devices *list, tn_error *err)
 {
   for (list->client = 0; list->client < list->n; list->client++)
@@ -123,6 +127,9 @@ static tn_status build(tn_session *s, int64_t cpus, tn__devices **out, tn_error 
   return st;
 }
 
+/* The list is made now if the options change it (filters, several CPUs), since it may be invalid.
+ * Otherwise it is made at the first request, so most sessions never ask the runtime for its
+ * devices. */
 tn_status tn__devices_open(tn_session *s, tn_error *err)
 {
   const tn_session_options *o = s->on.options;
@@ -143,6 +150,7 @@ tn_status tn__devices_open(tn_session *s, tn_error *err)
   return st;
 }
 
+/* Threads may make the list concurrently; the first one is kept. */
 tn_status tn__devices_get(tn_session *s, const tn__devices **out, tn_error *err)
 {
   tn__devices *list = atomic_load_explicit(&s->devices, memory_order_acquire), *mine;
@@ -163,8 +171,9 @@ void tn__devices_close(tn_session *s)
   if (list != NULL) list_free(list);
 }
 
-/* ---- asking ---- */
+/* ---- properties ---- */
 
+/* Devices in the runtime's order, or those that the filters leave. */
 static tn_status device_at(tn_session *s, size_t i, tn_device_info *out, tn_error *err)
 {
   const tn__devices *list = atomic_load_explicit(&s->devices, memory_order_acquire);
@@ -189,7 +198,7 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
   tn_status st = device_at(session, i, &full, err);
   if (st == TN_OK && (full.name == NULL || full.type == NULL))
     st = tn_error_set(err, TN_INTERNAL, "device %zu has no %s", i, full.name == NULL ? "name" : "type");
-  if (st == TN_OUT_OF_RANGE) return tn_error_set(err, st, "device %zu asked of a session with fewer", i);
+  if (st == TN_OUT_OF_RANGE) return tn_error_set(err, st, "device %zu requested, but the session has fewer", i);
   st = tn__factory_status(session->on.factory, "list_devices", st, err);
   if (st != TN_OK) return st;
   size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
@@ -205,9 +214,11 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
  * pool must agree on it, even if their runtimes have no use for workers. Pools without a name are the runtime's
  * alone. */
 
+/* Takes a reference to a pool with a name; *out stays NULL for one without. */
 static tn_status hold_pool(const char *name, int64_t threads, tn__pool **out, tn_error *err)
 {
-  uint32_t workers = threads > 0 ? (uint32_t)threads : threads == 0 ? tn__usable_cpus() : 0; /* S-CFG-16 */
+  uint32_t workers = threads > 0 ? (uint32_t)threads : 0; /* S-CFG-16 */
+  if (threads == 0) workers = tn__usable_cpus();
   return *name == 0 ? TN_OK : tn__pool_named(name, workers, out, err);
 }
 

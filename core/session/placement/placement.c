@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The placement of nodes on devices. */
+/* The placement of nodes on devices: checked for the whole graph when it is set or extended, or,
+ * with place_pruned_graph, for the nodes of a call before its signature is compiled. A placement is
+ * kept; only its reason is worked out when a program asks for it. */
 #include <core/formats/format.h>
 #include <core/session/placement/log.h>
 #include <core/session/session_internal.h>
 
-#define MOVED (UINT32_C(1) << 31)
-#define SHOWN_DEVICES 16
+#define MOVED (UINT32_C(1) << 31) /* in tn__placing.where: the node is not on the device that it names */
+#define SHOWN_DEVICES 16          /* in an error */
 
+/* The reason of a soft placement. Kept until the session is freed, since the program gets the text. */
 struct tn__stand {
-  uint32_t id; /* the key */
+  uint32_t id; /* of the operation; the key in the map */
   char *reason;
 };
 
-/* Why a node cannot have the device that it asks for. */
+/* Why a node cannot be on the device that it names: there is none; it is of another process; its
+ * kernel is missing. */
 typedef enum misfit { FITS = 0, ABSENT, ELSEWHERE, NO_KERNEL } misfit;
 
 /* State of look-ups for many nodes. The last name is kept, since neighbours tend to have the same one. */
 typedef struct finder {
   const tn__devices *devices;
-  const char *text;
-  tn__device_name asked;
+  const char *text;      /* the last name, borrowed from its node; NULL: none */
+  tn__device_name asked; /* that name, parsed */
   const char *wants_op, *wants_type; /* after NO_KERNEL: the kernel that a plugin could have */
 } finder;
 
@@ -29,6 +33,7 @@ void tn__placement_init(tn_session *s)
   tn__map_init(&s->placing.told);
 }
 
+/* Forgets all placements. The lock is held, or no other thread uses the session. */
 static void forget(tn__placing *p)
 {
   size_t place = 0;
@@ -58,6 +63,7 @@ bool tn__placement_wanted(const tn_session *session, const tn_graph *graph)
 
 /* ---- one node ---- */
 
+/* Parses a device name into f->asked. */
 static bool parse(finder *f, const char *text)
 {
   if (f->text != NULL && strcmp(f->text, text) == 0) return true;
@@ -67,8 +73,8 @@ static bool parse(finder *f, const char *text)
   return true;
 }
 
-/* The device that the node asks for. An op without any kernel can be placed on any device: running it reports the
- * error. */
+/* Finds the device that the node names; *at: its number, or the client device if it does not fit.
+ * An op without any kernel can be placed on any device: running it reports the error. */
 static misfit find(finder *f, const tn_operation *op, size_t *at)
 {
   const char *text = tn_operation_device(op);
@@ -87,9 +93,11 @@ static misfit find(finder *f, const tn_operation *op, size_t *at)
     f->wants_type = d->type;
   }
   *at = f->devices->client;
-  return there ? NO_KERNEL : task ? ABSENT : ELSEWHERE;
+  if (there) return NO_KERNEL;
+  return task ? ABSENT : ELSEWHERE;
 }
 
+/* Appends the reason to a text. */
 static void describe(misfit m, const tn_operation *op, tn__text *t)
 {
   const char *asked = tn_operation_device(op);
@@ -98,6 +106,7 @@ static void describe(misfit m, const tn_operation *op, tn__text *t)
   else tn__text_printf(t, "the session has no device '%s'", asked);
 }
 
+/* The error for a node that cannot be placed: the reason, and the devices that there are. */
 static tn_status refuse(const finder *f, misfit m, const tn_operation *op, tn_error *err)
 {
   tn__text t;
@@ -114,8 +123,8 @@ static tn_status refuse(const finder *f, misfit m, const tn_operation *op, tn_er
   return TN_INVALID_ARGUMENT;
 }
 
-/* *to: as in `where`. S-CFG-02, S-CFG-03. Soft placement does not lead to another process: a node that asks for one is
- * refused. */
+/* Places one node. *to: as in `where`. S-CFG-02, S-CFG-03. Soft placement does not lead to another
+ * process: a node that names a device of one is refused. */
 static tn_status place(const tn_session *s, finder *f, const tn_operation *op, uint32_t *to, tn_error *err)
 {
   size_t at;
@@ -129,6 +138,7 @@ static tn_status place(const tn_session *s, finder *f, const tn_operation *op, u
 
 /* ---- many nodes ---- */
 
+/* Makes room in `where` for n operations; new places are 0. */
 static tn_status reserve(tn__placing *p, size_t n, tn_error *err)
 {
   size_t room = p->room;
@@ -137,7 +147,7 @@ static tn_status reserve(tn__placing *p, size_t n, tn_error *err)
   return TN_OK;
 }
 
-/* The device of a node that asks for none: the runtime's choice, or the first CPU. */
+/* The device of a node that names none: the runtime's choice, or the first CPU. */
 static const char *chosen_device(const tn_session *s, const tn__devices *devices, const tn_operation *op,
                                  const char **reason)
 {
@@ -156,6 +166,8 @@ static const char *chosen_device(const tn_session *s, const tn__devices *devices
   return first; /* the device is hidden by filters */
 }
 
+/* Writes a node's line if placements are logged. Placing comes first, so that a failed placement
+ * logs nothing. */
 static void log_node(const tn_session *s, const finder *f, const tn_operation *op)
 {
   uint32_t to = s->placing.where[tn__operation_id(op)];
@@ -196,6 +208,8 @@ static bool bring_kernel(const tn_session *s, finder *f, const char **before)
   return true;
 }
 
+/* If a kernel is missing, plugins that may have it are loaded, without the lock, and placing is
+ * tried again. */
 tn_status tn__placement_all(tn_session *s, tn_graph *graph, tn_error *err)
 {
   finder f = { 0 };
@@ -215,6 +229,7 @@ tn_status tn__placement_all(tn_session *s, tn_graph *graph, tn_error *err)
 
 enum { SEEN = 1, FED = 2 };
 
+/* The nodes that a call needs: a walk from its fetches and targets back to its feeds. */
 typedef struct walk {
   tn_graph *graph;
   const tn_output *feeds;
@@ -232,6 +247,7 @@ static void want(walk *w, tn_operation *op)
   w->found[w->n++] = op;
 }
 
+/* Adds the operation of an output, unless the output is fed. */
 static void want_output(walk *w, tn_output o)
 {
   uint32_t id = tn__operation_id(o.op);
@@ -241,6 +257,7 @@ static void want_output(walk *w, tn_output o)
   want(w, o.op);
 }
 
+/* Adds all nodes that those found so far depend on. The graph is locked. */
 static void walk_back(walk *w)
 {
   for (; w->next < w->n; w->next++) {
@@ -252,6 +269,7 @@ static void walk_back(walk *w)
   }
 }
 
+/* Places the nodes of a walk: first only checks all, so that none is placed if one cannot be. */
 static tn_status place_found(tn_session *s, finder *f, const walk *w, tn_error *err)
 {
   tn__placing *p = &s->placing;
@@ -309,11 +327,13 @@ tn_status tn__placement_for(tn_session *s, tn_graph *graph, const tn_output *fee
 
 /* ---- an extension ---- */
 
+/* The argument of check_node, which the import calls for each new node before it changes the graph. */
 typedef struct check {
   tn_session *session;
   finder f;
 } check;
 
+/* The node is not in the graph yet, and is freed if it is refused. */
 static tn_status check_node(void *user, const tn_operation *op, tn_error *err)
 {
   check *c = user;
@@ -341,9 +361,10 @@ tn_status tn__placement_import(tn_session *s, tn_graph *graph, const void *graph
   return st;
 }
 
-/* ---- asking ---- */
+/* ---- placements for programs ---- */
 
-/* The session owns the text. NULL if memory ran out. */
+/* The reason of a soft placement, made at the first request. The session owns the text. NULL if
+ * memory ran out. */
 static const char *tell_reason(tn__placing *p, const tn__devices *devices, const tn_operation *op)
 {
   tn__assert_held(&p->mu);
@@ -366,6 +387,7 @@ static const char *tell_reason(tn__placing *p, const tn__devices *devices, const
   return NULL;
 }
 
+/* Fills in the placement of a node that names a device, or was moved. */
 static tn_status fill(tn_session *s, const tn_operation *op, const tn__devices *devices, tn_placement *full,
                       tn_error *err)
 {

@@ -15,12 +15,13 @@
 /* ---- devices ---- */
 
 typedef struct tn__device {
-  const char *name, *type;
-  int64_t memory_bytes;
+  const char *name, *type; /* full name, for example "/job:localhost/replica:0/task:0/device:CPU:0"; "CPU" */
+  int64_t memory_bytes;    /* 0 = not known */
   tn__device_name parsed; /* of the name */
   const char *model;      /* NULL: not known */
 } tn__device;
 
+/* Immutable once made. */
 typedef struct tn__devices {
   tn__device *at;
   size_t n, room;
@@ -31,7 +32,8 @@ typedef struct tn__devices {
  * TN_INVALID_ARGUMENT for a malformed filter. Called once, when the runtime is open. */
 tn_status tn__devices_open(tn_session *session, tn_error *err);
 void tn__devices_close(tn_session *session);
-/* The caller holds no lock, since this may call the runtime. */
+/* The list, borrowed as long as the session. The caller holds no lock, since this may call the
+ * runtime. */
 tn_status tn__devices_get(tn_session *session, const tn__devices **out, tn_error *err);
 
 /* ---- placement ---- */
@@ -39,8 +41,8 @@ tn_status tn__devices_get(tn_session *session, const tn__devices **out, tn_error
 typedef struct tn__stand tn__stand; /* the reason given to programs for a soft placement */
 
 typedef struct tn__placing {
-  tn__mutex mu;     /* guards the placement, not the three options */
-  bool soft, pruned, log;
+  tn__mutex mu;     /* guards the placement, not the three options, which are constant */
+  bool soft, pruned, log; /* allow_soft_placement, place_pruned_graph, log_device_placement */
   const tn_graph *graph; /* the graph of the fields below; guarded by mu */
   size_t placed;    /* without `pruned` all operations below this number are placed; guarded by mu */
   uint32_t *where;  /* by operation: 0, or 1 + its device, with MOVED for a soft placement; guarded by mu */
