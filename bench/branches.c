@@ -124,5 +124,5 @@ void bench_branches(bench *b)
 {
   measure(b, "branches_1", 1, "");
   measure(b, "branches_2", 2, "threaded: as branches_1");
-  measure(b, "branches_4", 4, "threaded: 4 / threads of it");
+  measure(b, "branches_4", 4, "threaded: 4 / its threads");
 }

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench/check.sh [--record]: instructions of the fixed steps of bench/check against bench/bench-check.txt; run by
-# `make bench-check` in the build folder. More than 3 % above what is recorded fails; --record writes the file anew.
+# bench/check.sh [--record]: compares instruction counts of the fixed steps of bench/check with
+# bench/bench-check.txt; run by `make bench-check` in the build folder. A count more than 3 % above
+# the recorded one fails; --record rewrites the file.
 #
-# Instructions do not depend on the load of the machine. They depend on the compiler and its flags, which the file names: with
-# others nothing is compared. They depend on the vectors of the processor, too: valgrind shows AVX2 at most, also where AVX-512 is,
-# so the counts are those of the AVX2 kernels, and a processor without AVX2 is left out. SKIP and the reason is printed then.
+# Instruction counts do not depend on the load of the machine, but on the compiler and its flags,
+# which the file records: with others nothing is compared. They depend on the processor's vectors,
+# too: valgrind emulates AVX2 at most, even on AVX-512, so the counts are those of the AVX2
+# kernels. A processor without AVX2 is skipped with a reason.
 limit=3
 file=${TENON_SRCDIR:?}/bench/bench-check.txt
 
@@ -13,9 +15,9 @@ skip() { echo "SKIP: bench-check: $1"; exit 0; }
 [ -z "$TENON_SANITIZE" ] || skip 'a build with sanitizers has other instructions'
 command -v valgrind >/dev/null || skip 'valgrind is not installed'
 [ "$(uname -m)" = x86_64 ] || skip 'recorded on x86-64'
-grep -qw avx2 /proc/cpuinfo || skip 'no AVX2, which the counts were recorded with'
+grep -qw avx2 /proc/cpuinfo || skip 'no AVX2; the counts were recorded with it'
 
-# Paths of the build say nothing about instructions.
+# Paths of the build do not affect instructions.
 flags=$(echo "$TENON_FLAGS" | tr -s ' ')
 compiler="$($CC --version | sed -n 1p), $flags"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-check.XXXXXX") || exit 1

@@ -49,7 +49,7 @@ void bench_run_child(const bench *b, const char *option, const char *value, doub
     if (n > 0) size += (size_t)n;
   reply[size] = 0;
   if (fd < 0 || waitpid(pid, &status, 0) < 0 || status != 0 || atoll(reply) <= 0) {
-    fprintf(stderr, "bench: %s %s %s: the process failed, or told no peak of its memory\n", b->self, option, value);
+    fprintf(stderr, "bench: %s %s %s: the process failed, or did not report its peak memory\n", b->self, option, value);
     exit(1);
   }
   close(fd);

@@ -131,7 +131,10 @@ static void measure(bench *b, const char *op, sort kind, const char *name, int64
   } else {
     open_single(b, &s, op);
   }
-  bench_time(&quick, n < 1 << 14 ? 200 : n < 1 << 20 ? 10 : 1, run, &s, &median, &p99);
+  int calls = 1;
+  if (n < 1 << 14) calls = 200;
+  else if (n < 1 << 20) calls = 10;
+  bench_time(&quick, calls, run, &s, &median, &p99);
   bench_report(b, name, s.bytes / median / 1e9, s.bytes / p99 / 1e9, "GB/s", "");
   close_single(&s);
 }

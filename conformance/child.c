@@ -57,7 +57,8 @@ static void tell(int fd)
   cf_verdict verdict;
   const char *reason = now.failed ? tap_unimplemented() : tap_skip_reason();
   memset(&verdict, 0, sizeof(verdict));
-  verdict.kind = reason != NULL ? 's' : now.failed ? 'f' : 'p';
+  verdict.kind = now.failed ? 'f' : 'p';
+  if (reason != NULL) verdict.kind = 's';
   snprintf(verdict.reason, sizeof(verdict.reason), "%s", reason != NULL ? reason : "");
   fflush(stdout);
   while (write(fd, &verdict, sizeof(verdict)) < 0 && errno == EINTR) { }

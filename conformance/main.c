@@ -163,7 +163,7 @@ static int run(const cf_options *options)
 /* Checks that the output was written. If the reader has closed the pipe, the process ends as by an uncaught SIGPIPE. */
 static int finish(int status)
 {
-  if (cf_nobody_reads) {
+  if (cf_output_closed) {
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
   }

@@ -47,7 +47,7 @@ typedef struct runner {
 } runner;
 
 static volatile sig_atomic_t interrupted;
-bool cf_nobody_reads;
+bool cf_output_closed;
 
 static void on_signal(int number) { interrupted = number; }
 
@@ -130,7 +130,7 @@ static void print_ready(runner *r)
   errno = 0;
   if (fflush(stdout) == 0) return;
   r->unheard = true;
-  cf_nobody_reads = errno == EPIPE;
+  cf_output_closed = errno == EPIPE;
 }
 
 /* Prints the rules covered by failed tests, each once, in test order. */
@@ -206,7 +206,8 @@ static char *plain_output(job *j)
 {
   for (size_t i = 0; i < j->size; i++) {
     unsigned char c = (unsigned char)j->output[i];
-    if ((c < 0x20 && c != '\n') || c == 0x7f) j->output[i] = c == '\t' ? ' ' : '?';
+    if (c == '\t') j->output[i] = ' ';
+    else if ((c < 0x20 && c != '\n') || c == 0x7f) j->output[i] = '?';
   }
   j->output[j->size] = '\0';
   if (j->cut) memcpy(j->output + j->size - 5, "\n...\n", 5);

@@ -74,8 +74,9 @@ static bool open_file(cf_runtime *r, const char *text, size_t length)
   /* Keep the given file name, even if it is a link. */
   char *slash = strrchr(path, '/');
   const char *name = base_name(path);
+  const char *parent = slash == path ? "/" : path;
   if (slash != NULL) *slash = '\0';
-  char *folder = realpath(slash == NULL ? "." : slash == path ? "/" : path, NULL);
+  char *folder = realpath(slash != NULL ? parent : ".", NULL);
   if (folder != NULL) r->file = joined(folder, "/", name);
   bool good = r->file != NULL && access(r->file, R_OK) == 0;
   if (!good) fprintf(stderr, "tenon-conformance: NOT_FOUND: '%.*s': %s\n", (int)length, text, strerror(errno));
@@ -163,7 +164,7 @@ bool cf_runtime_enter(const cf_runtime *r)
   tn_runtime_info info;
   if (!CHECK_OK(add_folder(r, &err), &err)) return false;
   const char *what = r->target != NULL ? r->target : r->file;
-  if (!CHECK_MSG(find_it(r, &info), "'%s' is no plugin: wanted a file [a-z][a-z0-9_]*" SUFFIX, what)) return false;
+  if (!CHECK_MSG(find_it(r, &info), "'%s' is not a plugin: wanted a file [a-z][a-z0-9_]*" SUFFIX, what)) return false;
   if (!CHECK_MSG(info.usable, "%s: %s", what, info.reason)) return false;
   if (is_kernels(&info)) return true;
   char *target = joined(info.name, r->settings, "");

@@ -35,11 +35,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- text of a graph ---- */
 
-#define NOBODY (-1)
+#define NO_NODE (-1)
 
 /* An output of node `n<number>`; in a function outputs have names. */
 typedef struct value {
-  int node; /* NOBODY: the placeholder, or the argument, of that name */
+  int node; /* NO_NODE: the placeholder, or the argument, of that name */
   int index;
   const char *name;
 } value;
@@ -48,8 +48,8 @@ typedef struct value {
 typedef struct scope {
   value ints[MOST_VALUES], bools[MOST_VALUES];
   int n_ints, n_bools;
-  int pivot;      /* constants wait for it; NOBODY = none */
-  int last_state; /* last node with an effect: the next one waits for it; NOBODY = none */
+  int pivot;      /* constants wait for it; NO_NODE = none */
+  int last_state; /* last node with an effect: the next one waits for it; NO_NODE = none */
 } scope;
 
 typedef struct gen {
@@ -57,7 +57,7 @@ typedef struct gen {
   char *text;
   size_t size;
   int n_nodes, n_frames;
-  int control;      /* the next node waits for it; NOBODY = none */
+  int control;      /* the next node waits for it; NO_NODE = none */
   bool in_function, full;
   bool any_order;   /* effects are unordered: results may differ */
   bool ahead;       /* a dequeue has no control input, so it may wait for a later element */
@@ -77,7 +77,7 @@ static void add(gen *g, const char *format, ...)
 
 static void input(gen *g, value v)
 {
-  if (v.node == NOBODY) add(g, "input: '%s' ", v.name);
+  if (v.node == NO_NODE) add(g, "input: '%s' ", v.name);
   else if (g->in_function) add(g, "input: 'n%d:%s:0' ", v.node, v.name);
   else add(g, "input: 'n%d:%d' ", v.node, v.index);
 }
@@ -90,13 +90,13 @@ static void open_node(gen *g, int number, const char *op)
 /* Control inputs follow the others. */
 static void wait_for(gen *g, int node)
 {
-  if (node != NOBODY) add(g, "input: '^n%d' ", node);
+  if (node != NO_NODE) add(g, "input: '^n%d' ", node);
 }
 
 static void close_node(gen *g, const char *attrs)
 {
   wait_for(g, g->control);
-  g->control = NOBODY;
+  g->control = NO_NODE;
   add(g, "%s }\n", attrs);
 }
 
@@ -142,7 +142,8 @@ static void keep_int(scope *s, value v) { keep(s->ints, &s->n_ints, v); }
 static value some_int(gen *g, const scope *s)
 {
   uint8_t k = next(&g->b);
-  return s->ints[k < 128 ? s->n_ints - 1 - k % (s->n_ints < 4 ? s->n_ints : 4) : k % s->n_ints];
+  int recent = s->n_ints < 4 ? s->n_ints : 4;
+  return s->ints[k < 128 ? s->n_ints - 1 - k % recent : k % s->n_ints];
 }
 
 static value compared(gen *g, const scope *s)
@@ -175,7 +176,7 @@ static void block(gen *g, scope *s, int depth);
 
 static value side_of(gen *g, const scope *s, value by, int side, int depth)
 {
-  scope inside = { .pivot = NOBODY, .last_state = NOBODY };
+  scope inside = { .pivot = NO_NODE, .last_state = NO_NODE };
   for (int n = 1 + next(&g->b) % 2; n > 0; n--) keep_int(&inside, switched(g, some_int(g, s), by, side));
   value pivot = made(g, "Identity", INT_T, "output", inside.ints[0], NULL);
   keep_int(&inside, pivot);
@@ -222,7 +223,7 @@ static void loop(gen *g, scope *s, int depth)
     nexts[i] = g->n_nodes++;
     merges[i] = made(g, "Merge", MERGE, "output", enters[i], &(value){ nexts[i], 0, "output" });
   }
-  scope inside = { .pivot = merges[0].node, .last_state = NOBODY };
+  scope inside = { .pivot = merges[0].node, .last_state = NO_NODE };
   value limit =
       next(&g->b) % 2 ? constant(g, &inside, turns, false) : entered(g, constant(g, s, turns, false), frame, true);
   value go = made(g, "Less", INT_T, "z", merges[0], &limit);
@@ -396,7 +397,7 @@ static void statement(gen *g, scope *s, int depth)
 static void block(gen *g, scope *s, int depth)
 {
   for (int n = 1 + next(&g->b) % 4; n > 0 && g->n_nodes < MOST_NODES && g->b.at < g->b.end; n--) statement(g, s, depth);
-  g->control = NOBODY; /* the next node may be in another frame */
+  g->control = NO_NODE; /* the next node may be in another frame */
 }
 
 /* ---- graphs ---- */
@@ -406,13 +407,13 @@ static void block(gen *g, scope *s, int depth)
 
 static void function(gen *g, int k)
 {
-  scope s = { .ints = { { NOBODY, 0, "x" } }, .n_ints = 1, .pivot = NOBODY, .last_state = NOBODY };
+  scope s = { .ints = { { NO_NODE, 0, "x" } }, .n_ints = 1, .pivot = NO_NODE, .last_state = NO_NODE };
   add(g, "function { " SIGNATURE("DT_INT32"), "F", k);
-  g->control = NOBODY;
+  g->control = NO_NODE;
   block(g, &s, 1);
   value y = s.ints[s.n_ints - 1];
-  g->control = NOBODY;
-  if (y.node == NOBODY) add(g, "ret { key: 'y' value: 'x' } }\n");
+  g->control = NO_NODE;
+  if (y.node == NO_NODE) add(g, "ret { key: 'y' value: 'x' } }\n");
   else add(g, "ret { key: 'y' value: 'n%d:%s:0' } }\n", y.node, y.name);
   add(g,
       "function { " SIGNATURE(
@@ -442,16 +443,16 @@ static void library(gen *g)
 
 static void graph(gen *g, scope *s)
 {
-  *s = (scope){ .ints = { { NOBODY, 0, "x" } },
+  *s = (scope){ .ints = { { NO_NODE, 0, "x" } },
                 .n_ints = 1,
-                .bools = { { NOBODY, 0, "p" } },
+                .bools = { { NO_NODE, 0, "p" } },
                 .n_bools = 1,
-                .pivot = NOBODY,
-                .last_state = NOBODY };
+                .pivot = NO_NODE,
+                .last_state = NO_NODE };
   library(g);
   add(g, "node { name: 'x' op: 'Placeholder' " DTYPE " }\n"
          "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } }\n");
-  g->control = NOBODY;
+  g->control = NO_NODE;
   while (g->b.at < g->b.end && g->n_nodes < MOST_NODES) statement(g, s, 0);
 }
 
@@ -540,10 +541,10 @@ static void choose(gen *g, const scope *s, program *p)
   p->n_fetches = 1 + g->size % MOST_FETCHES;
   for (size_t i = 0; i < p->n_fetches; i++) {
     value v = s->ints[i < (size_t)s->n_ints ? (size_t)s->n_ints - 1 - i : 0];
-    if (v.node == NOBODY) snprintf(p->names[i], sizeof p->names[i], "%s", v.name);
+    if (v.node == NO_NODE) snprintf(p->names[i], sizeof p->names[i], "%s", v.name);
     else snprintf(p->names[i], sizeof p->names[i], "n%d:%d", v.node, v.index);
   }
-  p->n_targets = s->last_state != NOBODY;
+  p->n_targets = s->last_state != NO_NODE;
   snprintf(p->target, sizeof p->target, "n%d", s->last_state);
 }
 

@@ -43,7 +43,9 @@ static void some_strides(bytes *b, loan *l, int32_t n)
   int64_t stride = 1;
   for (int32_t i = n > 0 ? n : 0; i-- > 0;) { /* an invalid number of dimensions has no strides */
     uint8_t kind = next(b);
-    l->strides[i] = kind > 240 ? number(b) : kind > 230 ? (int64_t)((uint64_t)stride + 1) : stride;
+    l->strides[i] = stride;
+    if (kind > 240) l->strides[i] = number(b);
+    else if (kind > 230) l->strides[i] = (int64_t)((uint64_t)stride + 1);
     if (__builtin_mul_overflow(stride, l->shape[i], &stride)) stride = 1;
   }
 }

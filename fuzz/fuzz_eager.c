@@ -302,9 +302,8 @@ static void open_session(world *w)
   uint8_t kind = next(&w->b);
   tn_eager_options_init(&options);
   options.session = options_of[kind & 1];
-  options.strategy = kind >> 1 & 1   ? TN_EAGER_ON_SAFE_POINTS
-                     : kind >> 2 & 1 ? TN_EAGER_ON_SESSION_CLOSE
-                                     : TN_EAGER_IN_BACKGROUND;
+  options.strategy = kind >> 2 & 1 ? TN_EAGER_ON_SESSION_CLOSE : TN_EAGER_IN_BACKGROUND;
+  if (kind >> 1 & 1) options.strategy = TN_EAGER_ON_SAFE_POINTS;
   options.async = kind >> 3 & 1;
   options.device_policy = kind >> 4 & 3;
   if (kind >> 6 & 1) options.memory_limit_bytes = 4096;

@@ -78,14 +78,14 @@ static const char *const texts[] = {
           NODE("text", "AsString", IN("call") T),
 
   NODE("kk", "Placeholder", TYPED("dtype", "DT_FLOAT")) NODE("far", "Neg", IN("kk") T "device: '/device:CPU:3' "),
-  NODE("lost", "Neg", IN("nobody") T),
+  NODE("lost", "Neg", IN("absent") T),
   "",
 };
 
 static const char *const names[] = {
   "x",    "z",   "p",   "y",   "w",    "s", "s:1",  "m",      "assert",        "c",     "read", "init", "inc",
   "hold", "put", "get", "got", "end",  "i", "exit", "merge",  "odd",           "after", "k",    "call", "text",
-  "kk",   "far", "x:0", "y:1", "w:00", "",  ":0",   "nobody", "x:99999999999", "v",     "q",    NULL
+  "kk",   "far", "x:0", "y:1", "w:00", "",  ":0",   "absent", "x:99999999999", "v",     "q",    NULL
 };
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -123,7 +123,7 @@ static void make_graph(size_t i)
   if (tn_graph_create(&graph, NULL) != TN_OK) abort();
   if (tn_graph_import(graph, texts[i], strlen(texts[i]), &text, NULL) != TN_OK) {
     tn_graph_unref(graph);
-    graphs[i] = strdup("\n\x13\n\x04lost\x12\x03Neg\x1a\x06nobody");
+    graphs[i] = strdup("\n\x13\n\x04lost\x12\x03Neg\x1a\x06" "absent");
     graph_sizes[i] = strlen(graphs[i]);
     return;
   }
@@ -217,9 +217,12 @@ static void some_names(world *w, list *l, int which, uint8_t signature)
     if (kind < 120 || (kind >> i & 1)) l->at[l->n++] = signatures[signature % COUNT(signatures)].names[which][i];
   for (int n = kind >= 200 ? kind % 4 : 0; n > 0; n--) l->at[l->n++] = names[next(&w->b) % COUNT(names)];
   for (size_t i = 0; i < l->n; i++) {
-    uint8_t value = which == FEEDS ? next(&w->b) : 0;
+    l->tensors[i] = NULL;
+    if (which != FEEDS) continue;
+    uint8_t value = next(&w->b);
     bool flag = l->at[i] != NULL && strcmp(l->at[i], "p") == 0;
-    l->tensors[i] = which != FEEDS ? NULL : value < 160 ? values[flag ? 2 : value % 2] : values[value % COUNT(values)];
+    size_t usual = flag ? 2 : value % 2u;
+    l->tensors[i] = values[value < 160 ? usual : value % COUNT(values)];
   }
 }
 
@@ -288,7 +291,8 @@ static void run_callable(world *w, place *p)
   list feeds, fetches;
   some_names(w, &feeds, FEEDS, p->of_callables[kind % HANDLES]);
   some_names(w, &fetches, FETCHES, p->of_callables[kind % HANDLES]);
-  tn_tensor *given = kind & 8 ? tensor(TN_FLOAT, kind & 16 ? 2 : 0, kind >> 4 & 1) : NULL;
+  tn_tensor *given = NULL;
+  if (kind & 8) given = tensor(TN_FLOAT, kind & 16 ? 2 : 0, kind >> 4 & 1);
   if (given != NULL && fetches.n > 0) fetches.tensors[0] = given;
   if (given != NULL && (kind & 32) && fetches.n > 1) fetches.tensors[1] = given;
   tn_status st = tn_session_run_callable(p->session, callable, feeds.tensors, feeds.n, fetches.tensors, fetches.n,

@@ -420,8 +420,8 @@ static void compare_steps(const recipe *r, const results *blind, const results *
   if (blind->built && !told->built && has_nothing_to_do(r)) return;
   if ((blind->status == TN_OK) != (told->status == TN_OK)) {
     fprintf(stderr, "  %s\n", tn_error_message(err));
-    contradiction(op, blind->status == TN_OK ? "known shapes make an error of what is right"
-                                             : "known shapes make right what is an error");
+    contradiction(op, blind->status == TN_OK ? "known shapes make a valid operation an error"
+                                             : "known shapes make an error a valid operation");
   }
   for (size_t i = 0; i < blind->n && blind->status == TN_OK; i++) {
     const tn_tensor *a = blind->at[i], *b = told->at[i];
@@ -431,7 +431,7 @@ static void compare_steps(const recipe *r, const results *blind, const results *
       continue;
     print_shape("unknown", tn_tensor_dims(a), rank);
     print_shape("known", tn_tensor_dims(b), tn_tensor_rank(b));
-    contradiction(op, "known shapes change the result's");
+    contradiction(op, "known shapes change those of the result");
   }
 }
 

@@ -106,7 +106,11 @@ static const struct {
                    { { "get" }, { "got" }, "end" }, { { "x" }, { "w" }, NULL } };
 #define SIGNATURES (sizeof signatures / sizeof signatures[0])
 
-static size_t count(const char *const *names) { return names[0] == NULL ? 0 : names[1] == NULL ? 1 : 2; }
+static size_t count(const char *const *names)
+{
+  if (names[0] == NULL) return 0;
+  return names[1] == NULL ? 1 : 2;
+}
 
 static void options_for(const world *w, uint8_t how, tn_run_options *options)
 {

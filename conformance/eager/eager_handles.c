@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles of eager sessions: stale and foreign ones, detaching, sharing with graph sessions, scopes, counters. */
+/* Handles of eager sessions: stale and foreign handles, detaching, sharing with graph sessions,
+ * scopes, counters. */
 #include "conformance/support/eager_kit.h"
 
 static void check_refused(te *t, tn_eager_handle h, const char *why)
@@ -17,7 +18,7 @@ static void check_refused(te *t, tn_eager_handle h, const char *why)
   CHECK_STATUS(tn_eager_release(t->session, h, &t->err), TN_FAILED_PRECONDITION, &t->err);
 }
 
-static void eager_handles__released_ones_are_found_out(void) /* S-EAG-21 */
+static void eager_handles__released_ones_are_detected(void) /* S-EAG-21 */
 {
   for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SESSION_CLOSE; strategy++) {
     te t;
@@ -27,7 +28,7 @@ static void eager_handles__released_ones_are_found_out(void) /* S-EAG-21 */
     te_release(&t, h);
     check_refused(&t, h, "released");
     tn_eager_safe_point(t.session, NULL);
-    for (int i = 0; i < 100; i++) more[i] = te_scalar(&t, (float)i); /* in its place, perhaps */
+    for (int i = 0; i < 100; i++) more[i] = te_scalar(&t, (float)i); /* possibly in the same slot */
     for (int i = 0; i < 100; i++) CHECK(more[i].id != h.id);
     check_refused(&t, h, "released");
     for (int i = 0; i < 100; i++) CHECK_DOUBLE(te_value(&t, more[i]), i, 0);
@@ -36,7 +37,7 @@ static void eager_handles__released_ones_are_found_out(void) /* S-EAG-21 */
   }
 }
 
-static void eager_handles__foreign_ones_are_found_out(void)
+static void eager_handles__foreign_ones_are_detected(void)
 {
   te t[2];
   for (int i = 0; i < 2; i++) te_open(&t[i], te_runtime(0), TN_EAGER_IN_BACKGROUND);
@@ -46,7 +47,7 @@ static void eager_handles__foreign_ones_are_found_out(void)
   check_refused(&t[1], a, "not this session's");
   static const uint64_t made_up[] = { 1, 77, UINT64_MAX, 1ull << 63, 0x7ffffff, 0xfff0000000000001 };
   for (int i = 0; i < 6; i++) check_refused(&t[0], (tn_eager_handle){ made_up[i] }, "it is not");
-  for (int bit = 0; bit < 64; bit++) /* near ones */
+  for (int bit = 0; bit < 64; bit++) /* similar ids */
     check_refused(&t[0], (tn_eager_handle){ a.id ^ 1ull << bit }, "eager handle");
   CHECK_OK(tn_eager_release(t[0].session, (tn_eager_handle){ 0 }, &t[0].err), &t[0].err);
   CHECK_DOUBLE(te_value(&t[0], a), 1, 0);
@@ -112,7 +113,7 @@ static void eager_handles__share_tensors_with_graph_sessions(void)
 
 /* ---- scopes ---- */
 
-static void eager_handles__a_scope_releases_what_was_made_in_it(void)
+static void eager_handles__a_scope_releases_tensors_made_in_it(void)
 {
   FOR_RUNTIMES(runtime)
   {
@@ -121,7 +122,7 @@ static void eager_handles__a_scope_releases_what_was_made_in_it(void)
     tn_eager_handle before = te_scalar(&t, 1), made[20], kept[1], inner;
     REQUIRE_OK(tn_eager_scope_push(t.session, &t.err), &t.err);
     for (int i = 0; i < 20; i++) made[i] = te_add(&t, before, before);
-    te_release(&t, made[3]); /* by hand: no harm */
+    te_release(&t, made[3]); /* released explicitly: allowed */
     REQUIRE_OK(tn_eager_scope_push(t.session, &t.err), &t.err);
     inner = te_add(&t, made[0], before);
     kept[0] = te_add(&t, inner, before);
@@ -130,7 +131,7 @@ static void eager_handles__a_scope_releases_what_was_made_in_it(void)
     CHECK_DOUBLE(te_value(&t, kept[0]), 4, 0);
     CHECK_DOUBLE(te_value(&t, made[0]), 2, 0);
     REQUIRE_OK(tn_eager_scope_pop(t.session, &made[7], 1, &t.err), &t.err);
-    check_refused(&t, kept[0], "released"); /* it was kept for the outer scope, which is over */
+    check_refused(&t, kept[0], "released"); /* it was kept in the outer scope, which has ended */
     CHECK_DOUBLE(te_value(&t, made[7]), 2, 0);
     CHECK_DOUBLE(te_value(&t, before), 1, 0);
     CHECK_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
@@ -149,15 +150,15 @@ static void eager_handles__scopes_belong_to_their_session(void)
   tn_eager_handle other = te_scalar(&b, 2), own = te_scalar(&a, 1);
   CHECK_STATUS(tn_eager_scope_pop(b.session, NULL, 0, &b.err), TN_FAILED_PRECONDITION, &b.err);
   CHECK_STATUS(tn_eager_scope_pop(a.session, &other, 1, &a.err), TN_FAILED_PRECONDITION, &a.err);
-  CHECK_DOUBLE(te_value(&a, own), 1, 0); /* nothing has happened */
+  CHECK_DOUBLE(te_value(&a, own), 1, 0); /* the failed calls changed nothing */
   REQUIRE_OK(tn_eager_scope_push(b.session, &b.err), &b.err);
   te_scalar(&b, 3);
-  REQUIRE_OK(tn_eager_scope_pop(a.session, NULL, 0, &a.err), &a.err); /* out of order: they are apart */
+  REQUIRE_OK(tn_eager_scope_pop(a.session, NULL, 0, &a.err), &a.err); /* out of order: sessions are independent */
   check_refused(&a, own, "released");
   CHECK_DOUBLE(te_value(&b, other), 2, 0);
   REQUIRE_OK(tn_eager_scope_push(a.session, &a.err), &a.err);
   te_scalar(&a, 4);
-  te_fini(&a); /* with an open scope */
+  te_fini(&a); /* with a scope open */
   REQUIRE_OK(tn_eager_scope_pop(b.session, NULL, 0, &b.err), &b.err);
   te_fini(&b);
 }
@@ -184,14 +185,14 @@ static void eager_handles__a_thread_may_end_in_a_scope(void)
   uint64_t blocks = tn_test_live_blocks();
   REQUIRE_INT(pthread_create(&thread, NULL, leave_scopes_open, &t), 0);
   pthread_join(thread, NULL);
-  CHECK_INT(te_counters(&t).live, 3); /* what was made there stays */
+  CHECK_INT(te_counters(&t).live, 3); /* tensors made there remain */
   CHECK(tn_test_live_blocks() <= blocks + 3 + 1);
   te_fini(&t);
 }
 
 /* ---- counters ---- */
 
-static void eager_handles__counters_say_what_happened(void)
+static void eager_handles__counters_match_the_operations(void)
 {
   te t;
   te_open(&t, te_runtime(0), TN_EAGER_ON_SAFE_POINTS);
@@ -247,9 +248,9 @@ static void eager_handles__many_at_once(void)
   te_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(eager_handles__released_ones_are_found_out), TAP_TEST(eager_handles__foreign_ones_are_found_out),
+TAP_MAIN(TAP_TEST(eager_handles__released_ones_are_detected), TAP_TEST(eager_handles__foreign_ones_are_detected),
          TAP_TEST(eager_handles__detached_tensors_are_the_callers),
          TAP_TEST(eager_handles__share_tensors_with_graph_sessions),
-         TAP_TEST(eager_handles__a_scope_releases_what_was_made_in_it),
+         TAP_TEST(eager_handles__a_scope_releases_tensors_made_in_it),
          TAP_TEST(eager_handles__scopes_belong_to_their_session), TAP_TEST(eager_handles__a_thread_may_end_in_a_scope),
-         TAP_TEST(eager_handles__counters_say_what_happened), TAP_TEST(eager_handles__many_at_once))
+         TAP_TEST(eager_handles__counters_match_the_operations), TAP_TEST(eager_handles__many_at_once))

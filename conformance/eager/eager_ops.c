@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations of eager sessions: by name and prepared, attributes, lists, state, functions, what is refused. */
+/* Operations of eager sessions: by name and prepared, attributes, lists, state, functions, and what
+ * is rejected. */
 #include <tenon/runtime.h>
 
 #include "conformance/support/eager_kit.h"
@@ -28,7 +29,7 @@ static void check_floats(te *t, tn_eager_handle h, const float *values, int64_t 
   tn_tensor_unref(tensor);
 }
 
-static void eager_ops__attributes_say_what_is_done(void) /* S-EAG-01 */
+static void eager_ops__attributes_are_applied(void) /* S-EAG-01 */
 {
   static const float a[] = { 1, 2, 3, 4 }, b[] = { 1, 0, 1, 1 }, plain[] = { 3, 2, 7, 4 }, turned[] = { 4, 3, 6, 4 };
   static const tn_eager_attr transpose[] = { ATTR_BOOL("transpose_a", 1) };
@@ -120,7 +121,7 @@ static void eager_ops__lists_are_counted_flat(void)
     for (int i = 0; i < 3; i++) check_floats(&t, parts[i], six + 2 * i, 2);
     CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT,
                  &t.err);
-    CHECK_INT(n, 3); /* so much room is needed */
+    CHECK_INT(n, 3); /* the capacity required */
     uint64_t before = te_counters(&t).allocated;
     REQUIRE_OK(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 4, &n, &t.err), &t.err);
     CHECK_INT(te_counters(&t).allocated - before, 3);
@@ -148,7 +149,7 @@ static void eager_ops__every_kind_of_attribute(void)
   tn_eager_handle in = te_ints(&t, two_three, 2), a, b, out;
   REQUIRE_OK(tn_eager_call(t.session, "RandomUniform", random, 3, &in, 1, &a, 1, NULL, &t.err), &t.err);
   REQUIRE_OK(tn_eager_call(t.session, "RandomUniform", random, 3, &in, 1, &b, 1, NULL, &t.err), &t.err);
-  CHECK(te_value(&t, a) != te_value(&t, b)); /* one op, whose state goes on */
+  CHECK(te_value(&t, a) != te_value(&t, b)); /* one op, whose state persists */
   const int64_t image[] = { 1, 3, 3, 1 }, filter[] = { 2, 2, 1, 1 };
   const float pixels[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, ones[] = { 1, 1, 1, 1 }, sums[] = { 12, 16, 24, 28 };
   tn_eager_handle conv_in[2];
@@ -232,9 +233,9 @@ static void eager_ops__functions_of_a_graph_are_ops(void)
   }
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
-static void eager_ops__what_does_not_fit_is_refused(void)
+static void eager_ops__invalid_arguments_are_refused(void)
 {
   static const tn_eager_attr unknown[] = { { .name = "transpose_a", .kind = TN_ATTR_STRING, .at = "x", .n = 1 } };
   static const tn_eager_attr nameless[] = { { .kind = TN_ATTR_INT } };
@@ -270,7 +271,7 @@ static void eager_ops__what_does_not_fit_is_refused(void)
     CHECK_STATUS(tn_eager_call(NULL, "Neg", NULL, 0, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_STATUS(tn_eager_call(t.session, NULL, NULL, 0, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_STATUS(tn_eager_op_call(NULL, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-    CHECK_DOUBLE(te_value(&t, f), 1, 0); /* the session goes on */
+    CHECK_DOUBLE(te_value(&t, f), 1, 0); /* the session remains usable */
     te_fini(&t);
   }
 }
@@ -325,7 +326,7 @@ static void eager_ops__devices_are_checked(void) /* S-EAG-26 */
 
 /* ---- limits of memory ---- */
 
-static void eager_ops__at_the_limit_what_is_unused_goes_first(void)
+static void eager_ops__at_the_limit_unused_tensors_are_deleted_first(void)
 {
   const int64_t dims[] = { 64 * 1024 };
   for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SESSION_CLOSE; strategy++) {
@@ -348,8 +349,8 @@ static void eager_ops__at_the_limit_what_is_unused_goes_first(void)
   }
 }
 
-/* Handles are made and released without a pause, so that the session's thread is often about to delete them when the
- * limit is met. */
+/* Handles are made and released without a pause, so the session's thread is often about to delete
+ * them when the limit is reached. */
 static void eager_ops__at_the_limit_deletions_are_waited_for(void)
 {
   enum { BIG = 256 << 10, LIVE = 10 };
@@ -374,7 +375,7 @@ static void eager_ops__at_the_limit_deletions_are_waited_for(void)
   }
 }
 
-/* How many tensors of so many bytes can be made until the limit; they stay. */
+/* Returns how many tensors of this many bytes fit below the limit. The tensors are kept. */
 static int fill_up(te *t, size_t bytes)
 {
   const int64_t dims[] = { (int64_t)(bytes / sizeof(float)) };
@@ -389,7 +390,7 @@ static int fill_up(te *t, size_t bytes)
   return n;
 }
 
-static void eager_ops__what_was_deleted_or_detached_counts_no_more(void)
+static void eager_ops__deleted_and_detached_tensors_do_not_count(void)
 {
   enum { LIMIT = 1 << 20, BIG = 16 << 10 };
   const int64_t small_dims[] = { 250 }, big_dims[] = { BIG / sizeof(float) };
@@ -399,7 +400,7 @@ static void eager_ops__what_was_deleted_or_detached_counts_no_more(void)
     fresh.options.memory_limit_bytes = LIMIT;
     te_start(&fresh);
     int room = fill_up(&fresh, BIG);
-    CHECK_MSG(room >= 55 && room <= 64, "%d of 16 KiB fit into 1 MiB", room);
+    CHECK_MSG(room >= 55 && room <= 64, "%d tensors of 16 KiB fit into 1 MiB", room);
     t = fresh;
     te_start(&t);
     tn_tensor *small = ts_filled(1, small_dims, 1), *big = ts_filled(1, big_dims, 1), *mine[60];
@@ -449,7 +450,7 @@ static tn_status use(void *arg)
   tn_error err = TN_ERROR_INIT;
   tn_eager_session *s;
   tn_eager_op *op = NULL;
-  tn_eager_handle x, y = { 0 }, z;
+  tn_eager_handle x = { 0 }, y = { 0 }, z;
   tn_status st = tn_eager_session_create(arg, &s, &err);
   if (st == TN_OK) st = tn_eager_scope_push(s, &err);
   if (st == TN_OK) st = tn_eager_from_data(s, TN_FLOAT, dims, 2, values, sizeof values, &x, &err);
@@ -494,7 +495,7 @@ static tn_status no_session(const tn_session_factory *self, const tn_session_opt
 {
   (void)self, (void)options;
   *out = NULL;
-  return tn_error_set(err, TN_INTERNAL, "nobody asked for a session");
+  return tn_error_set(err, TN_INTERNAL, "new_session must not be called");
 }
 static tn_bool accept(const tn_session_factory *self, const tn_session_options *options)
 {
@@ -520,15 +521,15 @@ static void eager_ops__a_runtime_without_the_extension_is_named(void)
   te_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(eager_ops__attributes_say_what_is_done), TAP_TEST(eager_ops__types_follow_the_inputs),
+TAP_MAIN(TAP_TEST(eager_ops__attributes_are_applied), TAP_TEST(eager_ops__types_follow_the_inputs),
          TAP_TEST(eager_ops__shapes_may_change_and_depend_on_values), TAP_TEST(eager_ops__lists_are_counted_flat),
          TAP_TEST(eager_ops__every_kind_of_attribute),
          TAP_TEST(eager_ops__state_lives_in_the_containers_of_the_runtime),
-         TAP_TEST(eager_ops__functions_of_a_graph_are_ops), TAP_TEST(eager_ops__what_does_not_fit_is_refused),
+         TAP_TEST(eager_ops__functions_of_a_graph_are_ops), TAP_TEST(eager_ops__invalid_arguments_are_refused),
          TAP_TEST(eager_ops__a_kernel_that_fails_fails_its_call_alone), TAP_TEST(eager_ops__devices_are_checked),
-         TAP_TEST(eager_ops__at_the_limit_what_is_unused_goes_first),
+         TAP_TEST(eager_ops__at_the_limit_unused_tensors_are_deleted_first),
          TAP_TEST(eager_ops__at_the_limit_deletions_are_waited_for),
-         TAP_TEST(eager_ops__what_was_deleted_or_detached_counts_no_more),
+         TAP_TEST(eager_ops__deleted_and_detached_tensors_do_not_count),
          TAP_TEST(eager_ops__a_time_limit_ends_an_operation),
          TAP_TEST(eager_ops__without_memory_calls_fail_and_nothing_is_lost),
          TAP_TEST(eager_ops__a_runtime_without_the_extension_is_named))

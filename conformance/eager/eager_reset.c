@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends eager sessions from outside: a reset of their runtime; and how a runtime is told of operations that are to
- * end. */
+/* External ends of eager sessions: a reset of their runtime, and how a runtime is notified of
+ * operations to be ended. */
 #include <tenon/runtime.h>
 
 #include "conformance/support/eager_kit.h"
@@ -8,7 +8,7 @@
 #define ATTR_TYPE(name_, value) { .name = name_, .kind = TN_ATTR_TYPE, .i = value }
 #define ATTR_STRING(name_, text) { .name = name_, .kind = TN_ATTR_STRING, .at = text, .n = sizeof text - 1 }
 
-/* One call of a test op on a thread of its own. */
+/* One call of a test op on a separate thread. */
 typedef struct waiting {
   te *t;
   const char *op;
@@ -83,16 +83,16 @@ static void eager_reset__ends_every_session_of_the_runtime(void) /* S-RST-02, S-
     check_every_call_is_cancelled(&t, op, kept);
     CHECK_STATUS(tn_eager_neg(second.session, y, &out, &second.err), TN_CANCELLED, &second.err);
     CHECK_OK(tn_eager_scope_pop(t.session, NULL, 0, &t.err), &t.err);
-    te_release(&t, x); /* goes on */
+    te_release(&t, x); /* still allowed */
     CHECK_STATUS(tn_eager_release(t.session, x, &t.err), TN_FAILED_PRECONDITION, &t.err);
     if (strategy == TN_EAGER_IN_BACKGROUND) CHECK(te_wait_for(&told.n, 1));
     tn_eager_op_destroy(op);
-    reset_runtime(&t); /* once more: nothing */
+    reset_runtime(&t); /* a second reset does nothing */
     CHECK_OK(tn_eager_session_close(t.session, &t.err), &t.err);
     CHECK_INT(atomic_load(&told.n), 2);
     CHECK_INT(te_counters(&t).live, 0);
     CHECK_STATUS(tn_eager_add(t.session, x, x, &out, &t.err), TN_FAILED_PRECONDITION, &t.err); /* S-EAG-18 */
-    te_fini(&second); /* without a close */
+    te_fini(&second); /* without closing it first */
     te_fini(&t);
   }
 }
@@ -127,7 +127,7 @@ static void eager_reset__waits_for_no_operation(void) /* S-RST-03, S-RST-04, P-4
     CHECK_INT(atomic_load(&w.ended), 0);
     ts_open_gate();
     pthread_join(w.thread, NULL);
-    CHECK_INT(w.status, TN_CANCELLED); /* whatever it has computed */
+    CHECK_INT(w.status, TN_CANCELLED); /* whatever its result */
     CHECK_INT(w.out.id, 0);
     te_fini(&t);
   }
@@ -169,7 +169,8 @@ static void eager_reset__leaves_other_runtimes_alone(void) /* S-RST-13 */
 
 /* ---- containers ---- */
 
-/* Whether a variable of this container has a value that the session sees; with a value, it gets one. */
+/* Whether the variable of this container has a value that the session sees. If value is given,
+ * assigns it first. */
 static bool variable(te *t, const char *container, const float *value)
 {
   const tn_eager_attr handle[] = {
@@ -260,8 +261,8 @@ static void eager_reset__the_next_default_session_is_a_new_one(void) /* S-EAG-23
   x = te_scalar(&next, 2);
   CHECK_DOUBLE(te_value(&next, te_add(&next, x, x)), 4, 0);
   te_release(&next, x);
-  CHECK_INT(te_counters(&next).unused, 1); /* its strategy is the one that was set */
-  CHECK_OK(tn_eager_session_close(old, &err), &err); /* it is one as any other */
+  CHECK_INT(te_counters(&next).unused, 1); /* it has the strategy that was set */
+  CHECK_OK(tn_eager_session_close(old, &err), &err); /* it behaves like any other session */
   tn_eager_session_destroy(old);
   CHECK_STATUS(tn_eager_session_close(young, &err), TN_FAILED_PRECONDITION, &err);
   te_fini(&t);
@@ -279,7 +280,7 @@ typedef struct storm {
   atomic_int *stop;
 } storm;
 
-/* Opens, works until it is told that a reset came, closes. */
+/* Opens a session, works in it until a reset ends it, and closes it. */
 static void *open_and_work(void *arg)
 {
   const storm *m = arg;
@@ -322,11 +323,11 @@ static void eager_reset__may_come_at_any_moment(void) /* S-RST-14, S-RST-15 */
   }
 }
 
-/* ---- a runtime that wants to be told ---- */
+/* ---- a runtime that is notified ---- */
 
 static struct {
   atomic_int steps, told, alive;
-  _Atomic(tn_step *) step; /* that runs */
+  _Atomic(tn_step *) step; /* the running step */
   bool own_execute;
 } runtime;
 
@@ -366,7 +367,7 @@ static void cancel(const tn_session_factory *self, tn_runtime_session *session, 
   CHECK(s == atomic_load(&runtime.step));
   CHECK(tn_step_cancelled(s));
   ts_sleep_ms(5);
-  CHECK_INT(atomic_load(&runtime.alive) > 0, 1); /* neither the step nor the session ends meanwhile */
+  CHECK_INT(atomic_load(&runtime.alive) > 0, 1); /* neither the step nor the session ends during the callback */
   atomic_fetch_add(&runtime.told, 1);
 }
 static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *names,
@@ -406,7 +407,7 @@ static void check_told(void (*end)(te *t), tn_status wanted)
   end(&t);
   pthread_join(w.thread, NULL);
   CHECK_INT(w.status, wanted);
-  CHECK_INT(atomic_load(&runtime.told), 1); /* of this one, once */
+  CHECK_INT(atomic_load(&runtime.told), 1); /* once, for this operation */
   te_fini(&t);
   CHECK_INT(atomic_load(&runtime.told), 1);
   CHECK_INT(atomic_load(&runtime.alive), 0);
@@ -414,7 +415,7 @@ static void check_told(void (*end)(te *t), tn_status wanted)
 
 static void close_it(te *t) { CHECK_OK(tn_eager_session_close(t->session, &t->err), &t->err); }
 
-static void eager_reset__a_runtime_is_told_of_operations_that_are_to_end(void) /* S-EAG-18, S-RST-04, P-43 */
+static void eager_reset__a_runtime_is_notified_of_operations_to_end(void) /* S-EAG-18, S-RST-04, P-43 */
 {
   tn_error err = TN_ERROR_INIT;
   REQUIRE_OK(tn_runtime_register("test.told", &factory, &err), &err);
@@ -434,4 +435,4 @@ TAP_MAIN(TAP_TEST(eager_reset__ends_every_session_of_the_runtime), TAP_TEST(eage
          TAP_TEST(eager_reset__new_sessions_see_listed_containers_empty),
          TAP_TEST(eager_reset__isolated_sessions_have_their_own),
          TAP_TEST(eager_reset__the_next_default_session_is_a_new_one), TAP_TEST(eager_reset__may_come_at_any_moment),
-         TAP_TEST(eager_reset__a_runtime_is_told_of_operations_that_are_to_end))
+         TAP_TEST(eager_reset__a_runtime_is_notified_of_operations_to_end))

@@ -67,7 +67,7 @@ static void eager_session__there_are_three_strategies(void) /* S-EAG-03, S-EAG-0
   te_fini(&t);
 }
 
-static void eager_session__options_that_cannot_be(void)
+static void eager_session__invalid_options_are_refused(void)
 {
   te t;
   te_init(&t, te_runtime(0), TN_EAGER_IN_BACKGROUND);
@@ -83,14 +83,15 @@ static void eager_session__options_that_cannot_be(void)
   CHECK_STATUS(tn_eager_session_create(&t.options, &t.session, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eager_session_create(NULL, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
   t.options.struct_size = TN_EAGER_OPTIONS_SIZE;
-  REQUIRE_OK(tn_session_options_set_target(t.session_options, "nobody", &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_target(t.session_options, "absent", &t.err), &t.err);
   CHECK_STATUS(tn_eager_session_create(&t.options, &t.session, &t.err), TN_NOT_FOUND, &t.err);
   te_fini(&t);
 }
 
 /* ---- IN_BACKGROUND ---- */
 
-/* How many threads a session has that the runtime does not make for any session; one is open. -1: nobody tells. */
+/* Number of threads that an eager session has in addition to those the runtime makes for any
+ * session. One session is open. -1: unknown. */
 static int own_threads(te *t)
 {
   tn_session *plain;
@@ -114,7 +115,7 @@ static void eager_session__a_background_session_has_one_thread_until_it_is_close
     te_open(&ground, runtime, TN_EAGER_ON_SESSION_CLOSE);
     te_init(&t, runtime, TN_EAGER_IN_BACKGROUND);
     int own = own_threads(&t);
-    if (own < 0) TAP_SKIP("the system does not tell how many threads there are");
+    if (own < 0) TAP_SKIP("the number of threads is unknown on this system");
     CHECK_INT(own, 1);
     for (int i = 0; i < 100; i++) te_release(&t, te_add(&t, te_scalar(&t, 1), te_scalar(&t, 2)));
     int open = threads_of_process();
@@ -136,7 +137,7 @@ static void eager_session__the_background_deletes_without_any_call(void) /* S-EA
       te_release(&t, te_telling(&t, &told));
       CHECK(te_wait_for(&told.n, round));
       CHECK(atomic_load(&told.thread) != ts_this_thread());
-      ts_sleep_ms(round * 40); /* it sleeps deeply by the last */
+      ts_sleep_ms(round * 40); /* in the last round the thread is in a long sleep */
     }
     CHECK(te_wait_deleted(&t, 3));
     CHECK_INT(te_counters(&t).unused, 0);
@@ -168,7 +169,7 @@ static void eager_session__the_background_sleeps_when_there_is_nothing_to_do(voi
   }
   long times = 0;
   int64_t cpu = 0;
-  for (int round = 0; round < 20; round++) { /* its last ticks take long on a busy machine */
+  for (int round = 0; round < 20; round++) { /* on a busy machine the thread's last ticks take long */
     ts_sleep_ms(200);
     times = switches();
     cpu = cpu_us();
@@ -177,7 +178,7 @@ static void eager_session__the_background_sleeps_when_there_is_nothing_to_do(voi
     cpu = cpu_us() - cpu;
     if (times < 20 && cpu < 100000) break;
   }
-  CHECK_MSG(times < 20, "%ld times something went to sleep in half a second", times);
+  CHECK_MSG(times < 20, "threads went to sleep %ld times in half a second", times);
   CHECK(cpu < 100000);
   for (int i = 0; i < 8; i++) te_fini(&t[i]);
 }
@@ -193,7 +194,7 @@ static void eager_session__safe_points_need_no_thread(void) /* S-EAG-10, S-EAG-1
     te_open(&ground, runtime, TN_EAGER_ON_SESSION_CLOSE);
     te_init(&t, runtime, strategy);
     int own = own_threads(&t);
-    if (own < 0) TAP_SKIP("the system does not tell how many threads there are");
+    if (own < 0) TAP_SKIP("the number of threads is unknown on this system");
     CHECK_INT(own, 0);
     int open = threads_of_process();
     te_release(&t, te_add(&t, te_scalar(&t, 1), te_scalar(&t, 2)));
@@ -203,7 +204,7 @@ static void eager_session__safe_points_need_no_thread(void) /* S-EAG-10, S-EAG-1
   }
 }
 
-static void eager_session__a_safe_point_deletes_all_that_is_unused_here(void) /* S-EAG-11, S-EAG-13, S-EAG-14 */
+static void eager_session__a_safe_point_deletes_unused_tensors_on_its_thread(void) /* S-EAG-11, S-EAG-13, S-EAG-14 */
 {
   FOR_RUNTIMES(runtime)
   {
@@ -214,7 +215,7 @@ static void eager_session__a_safe_point_deletes_all_that_is_unused_here(void) /*
     for (int i = 0; i < 7; i++) h[i] = te_telling(&t, &told);
     for (int i = 0; i < 7; i++) te_release(&t, h[i]);
     ts_sleep_ms(20);
-    CHECK_INT(atomic_load(&told.n), 0); /* nothing between safe points */
+    CHECK_INT(atomic_load(&told.n), 0); /* nothing is deleted between safe points */
     CHECK_INT(te_counters(&t).unused, 7);
     CHECK_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
     CHECK_INT(atomic_load(&told.n), 7);
@@ -231,18 +232,18 @@ static void eager_session__a_safe_point_deletes_all_that_is_unused_here(void) /*
     te_release(&t, te_scalar(&t, 1));
     CHECK_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
     CHECK_INT(te_counters(&t).unused, 0);
-    CHECK_INT(te_counters(&t).pauses, pauses); /* one small tensor is none */
+    CHECK_INT(te_counters(&t).pauses, pauses); /* deleting one small tensor is not a pause */
     te_fini(&t);
   }
 }
 
-/* A kernel between the two: what was released before is gone when it runs, what is released meanwhile when it
- * returns. */
+/* A kernel runs between the two safe points: handles released before it are deleted before it runs,
+ * handles released during it when it returns. */
 typedef struct at_gate {
   te *t;
   tn_eager_handle late;
   te_told before, meanwhile;
-  int n_before; /* at the gate */
+  int n_before; /* number deleted before the kernel reached the gate */
 } at_gate;
 
 static void *release_at_gate(void *arg)
@@ -278,7 +279,7 @@ static void eager_session__operations_begin_and_end_with_a_safe_point(void) /* S
 
 /* ---- ON_SESSION_CLOSE, and the n*m loop ---- */
 
-static void eager_session__on_session_close_nothing_goes_before(void) /* S-EAG-15 */
+static void eager_session__on_session_close_nothing_is_deleted_earlier(void) /* S-EAG-15 */
 {
   FOR_RUNTIMES(runtime)
   {
@@ -300,7 +301,7 @@ static void eager_session__on_session_close_nothing_goes_before(void) /* S-EAG-1
 
 enum { OPS = 50, ITERATIONS = 60, ELEMENTS = 1024 };
 
-/* Each iteration makes OPS tensors and releases them at its end. */
+/* Each iteration makes OPS tensors and releases them at the end. */
 static tn_eager_counters run_loop(const char *runtime, int32_t strategy)
 {
   te t;
@@ -330,8 +331,8 @@ static void eager_session__a_loop_holds_one_iteration_or_all(void) /* S-EAG-16 *
     for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SAFE_POINTS; strategy++) {
       tn_eager_counters c = run_loop(runtime, strategy);
       CHECK_INT(c.allocated, OPS * ITERATIONS + 1);
-      CHECK_MSG(c.peak_bytes <= 3 * iteration, "%s, strategy %d: a peak of %llu bytes, an iteration has %llu", runtime,
-                (int)strategy, (unsigned long long)c.peak_bytes, (unsigned long long)iteration);
+      CHECK_MSG(c.peak_bytes <= 3 * iteration, "%s, strategy %d: the peak is %llu bytes, an iteration needs %llu",
+                runtime, (int)strategy, (unsigned long long)c.peak_bytes, (unsigned long long)iteration);
     }
   }
 }
@@ -426,7 +427,7 @@ static int use_in_child(te *t, tn_eager_handle x)
   if (tn_eager_neg(t->session, x, &out, NULL) != TN_FAILED_PRECONDITION) return 2;
   if (tn_eager_session_close(t->session, NULL) != TN_FAILED_PRECONDITION) return 3;
   if (tn_eager_release(t->session, x, NULL) != TN_OK) return 4;
-  tn_eager_session_destroy(t->session); /* nothing */
+  tn_eager_session_destroy(t->session); /* has no effect */
   return 0;
 }
 
@@ -459,7 +460,7 @@ static void eager_session__the_default_one_is_made_once_and_stays(void) /* S-EAG
   CHECK_STATUS(tn_eager_set_default_options(&bad, &err), TN_INVALID_ARGUMENT, &err);
   REQUIRE_OK(tn_eager_set_default_options(&t.options, &err), &err);
   CHECK_STATUS(tn_eager_set_default_options(&t.options, &err), TN_FAILED_PRECONDITION, &err);
-  te_fini(&t); /* options were copied */
+  te_fini(&t); /* the options were copied */
   REQUIRE_OK(tn_eager_default(&one, &err), &err);
   REQUIRE_OK(tn_eager_default(&other, &err), &err);
   CHECK(one == other);
@@ -471,21 +472,21 @@ static void eager_session__the_default_one_is_made_once_and_stays(void) /* S-EAG
   CHECK_DOUBLE(te_value(&use, y), 6, 0);
   te_release(&use, x);
   te_release(&use, y);
-  CHECK_INT(te_counters(&use).unused, 2); /* the strategy that was set */
+  CHECK_INT(te_counters(&use).unused, 2); /* it has the strategy that was set */
   CHECK_OK(tn_eager_safe_point(one, &err), &err);
   tn_error_clear(&err);
 }
 
 TAP_MAIN(TAP_TEST(eager_session__runs_operations_at_once),
          TAP_TEST(eager_session__close_deletes_everything_used_or_not),
-         TAP_TEST(eager_session__there_are_three_strategies), TAP_TEST(eager_session__options_that_cannot_be),
+         TAP_TEST(eager_session__there_are_three_strategies), TAP_TEST(eager_session__invalid_options_are_refused),
          TAP_TEST(eager_session__a_background_session_has_one_thread_until_it_is_closed),
          TAP_TEST(eager_session__the_background_deletes_without_any_call),
          TAP_TEST(eager_session__the_background_sleeps_when_there_is_nothing_to_do),
          TAP_TEST(eager_session__safe_points_need_no_thread),
-         TAP_TEST(eager_session__a_safe_point_deletes_all_that_is_unused_here),
+         TAP_TEST(eager_session__a_safe_point_deletes_unused_tensors_on_its_thread),
          TAP_TEST(eager_session__operations_begin_and_end_with_a_safe_point),
-         TAP_TEST(eager_session__on_session_close_nothing_goes_before),
+         TAP_TEST(eager_session__on_session_close_nothing_is_deleted_earlier),
          TAP_TEST(eager_session__a_loop_holds_one_iteration_or_all), TAP_TEST(eager_session__close_twice_is_ok),
          TAP_TEST(eager_session__after_close_every_use_is_refused), TAP_TEST(eager_session__ops_may_outlive_it),
          TAP_TEST(eager_session__without_memory_none_is_opened),

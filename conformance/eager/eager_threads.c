@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions and threads: several in one session, closing meanwhile, deletions that block or call back,
- * asynchronous calls. */
+/* Eager sessions and threads: several threads in one session, closing meanwhile, deletions that
+ * block or call back, asynchronous calls. */
 #include "conformance/support/eager_kit.h"
 
 #define FOR_STRATEGIES(s) for (int32_t s = TN_EAGER_IN_BACKGROUND; s <= TN_EAGER_ON_SESSION_CLOSE; s++)
@@ -12,7 +12,7 @@ enum { THREADS = 4, ROUNDS = 300 };
 typedef struct worker {
   te *t;
   tn_eager_handle shared;
-  tn_status status; /* the first that was not OK */
+  tn_status status; /* the first status that was not OK */
   atomic_int *ready;
 } worker;
 
@@ -105,8 +105,9 @@ static void *make_and_release(void *arg)
   return NULL;
 }
 
-/* A handle that is being deleted while they are read counts once, and the longest pause is a part of all pauses. */
-static void eager_threads__counters_agree_in_any_moment(void)
+/* Counters read during a deletion count the handle once; the longest pause is at most the sum of
+ * all pauses. */
+static void eager_threads__counters_are_consistent_at_any_time(void)
 {
   FOR_RUNTIMES(runtime) FOR_STRATEGIES(strategy)
   {
@@ -132,7 +133,7 @@ static void *close_it(void *arg)
 {
   te *t = arg;
   CHECK_OK(tn_eager_session_close(t->session, NULL), NULL);
-  CHECK_INT(te_counters(t).live, 0); /* whoever closes, all is deleted when it returns */
+  CHECK_INT(te_counters(t).live, 0); /* in whichever thread closes it, all are deleted when close returns */
   return NULL;
 }
 
@@ -149,7 +150,7 @@ static void eager_threads__several_may_close(void) /* S-EAG-17 */
   }
 }
 
-/* ---- what is used ---- */
+/* ---- tensors in use ---- */
 
 typedef struct gated {
   te *t;
@@ -173,7 +174,7 @@ static void *call_gate(void *arg)
   return NULL;
 }
 
-static void eager_threads__what_an_operation_uses_is_not_deleted(void) /* S-EAG-22 */
+static void eager_threads__tensors_in_use_are_not_deleted(void) /* S-EAG-22 */
 {
   FOR_RUNTIMES(runtime) for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SAFE_POINTS; strategy++)
   {
@@ -240,7 +241,7 @@ static void *call_dequeue(void *arg)
   return NULL;
 }
 
-/* It sleeps, and looks at nothing until it is woken. */
+/* The kernel sleeps and checks nothing until it is woken. */
 static void eager_threads__close_wakes_an_operation_that_sleeps(void) /* S-EAG-18 */
 {
   FOR_RUNTIMES(runtime)
@@ -278,7 +279,7 @@ static void eager_threads__close_ends_an_operation_that_waits(void) /* S-EAG-18 
   }
 }
 
-/* ---- deletions that take long, or call back ---- */
+/* ---- deletions that block or call back ---- */
 
 static void eager_threads__a_deletion_that_blocks_stops_no_other_session(void) /* S-EAG-28 */
 {
@@ -292,7 +293,7 @@ static void eager_threads__a_deletion_that_blocks_stops_no_other_session(void) /
   CHECK(te_wait_for(&told.n, 1));
   CHECK_DOUBLE(te_value(&other, te_add(&other, te_scalar(&other, 1), te_scalar(&other, 2))), 3, 0);
   CHECK_OK(tn_eager_session_close(other.session, &other.err), &other.err);
-  /* The session itself goes on, too, and its calls do not delete what calls functions. */
+  /* The same session also remains usable; its calls do not run deletions that call functions. */
   te_told later = { 0 };
   for (int i = 0; i < 10; i++) te_release(&slow, te_telling(&slow, &later));
   for (int i = 0; i < 500; i++) te_release(&slow, te_add(&slow, te_scalar(&slow, 1), te_scalar(&slow, 2)));
@@ -305,8 +306,8 @@ static void eager_threads__a_deletion_that_blocks_stops_no_other_session(void) /
   CHECK_INT(atomic_load(&later.n), 10);
 }
 
-/* The thread gets no time: memory stays bounded all the same. */
-static void eager_threads__where_much_is_unused_calls_delete_it(void) /* S-EAG-16 */
+/* The background thread makes no progress, but memory stays bounded. */
+static void eager_threads__calls_delete_excess_unused_tensors(void) /* S-EAG-16 */
 {
   enum { MANY = 30000, MOST = 8192 };
   te t;
@@ -358,7 +359,7 @@ static void eager_threads__a_deletion_may_call_the_session(void)
     CHECK_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
     CHECK(te_wait_for(&told.n, 1));
     CHECK_INT(a.add, TN_OK);
-    CHECK_INT(a.close, TN_FAILED_PRECONDITION); /* from inside of itself */
+    CHECK_INT(a.close, TN_FAILED_PRECONDITION); /* called from within a deletion of the session */
     te_fini(&t);
     CHECK_INT(atomic_load(&told.n), 1);
   }
@@ -408,7 +409,7 @@ static void open_async(te *t, const char *runtime, int32_t strategy)
   te_start(t);
 }
 
-static void eager_threads__asynchronous_calls_give_the_same(void) /* S-EAG-27 */
+static void eager_threads__asynchronous_calls_give_the_same_results(void) /* S-EAG-27 */
 {
   FOR_RUNTIMES(runtime) FOR_STRATEGIES(strategy)
   {
@@ -417,7 +418,7 @@ static void eager_threads__asynchronous_calls_give_the_same(void) /* S-EAG-27 */
     tn_eager_handle one = te_scalar(&t, 1), sum = te_scalar(&t, 0);
     for (int i = 0; i < 5000; i++) {
       tn_eager_handle next = te_add(&t, sum, one);
-      te_release(&t, sum); /* while it is not read yet, perhaps */
+      te_release(&t, sum); /* possibly before it was read */
       sum = next;
     }
     CHECK_DOUBLE(te_value(&t, sum), 5000, 0);
@@ -438,11 +439,11 @@ static void eager_threads__an_asynchronous_error_shows_at_the_next_wait(void) /*
     tn_eager_handle x = te_scalar(&t, 1), bad, after;
     REQUIRE_OK(tn_eager_call(t.session, "TestFail", code, 1, &x, 1, &bad, 1, NULL, &t.err), &t.err);
     after = te_add(&t, bad, x);
-    CHECK_DOUBLE(te_value(&t, te_add(&t, x, x)), 2, 0); /* what does not need it is not touched */
+    CHECK_DOUBLE(te_value(&t, te_add(&t, x, x)), 2, 0); /* independent operations are unaffected */
     CHECK_STATUS(tn_eager_tensor(t.session, after, &tensor, &t.err), TN_DATA_LOSS, &t.err);
     CHECK_CONTAINS(tn_error_message(&t.err), "told to fail");
     CHECK_STATUS(tn_eager_wait(t.session, &t.err), TN_DATA_LOSS, &t.err);
-    CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err); /* once */
+    CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err); /* the error is reported once */
     CHECK_STATUS(tn_eager_tensor(t.session, bad, &tensor, &t.err), TN_DATA_LOSS, &t.err);
     CHECK_STATUS(tn_eager_call(t.session, "AddV2", NULL, 0, &x, 1, &bad, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     te_release(&t, after);
@@ -462,7 +463,7 @@ static void eager_threads__the_first_asynchronous_error_counts(void) /* S-EAG-27
   CHECK_STATUS(tn_eager_wait(t.session, &t.err), TN_DATA_LOSS, &t.err);
   CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err);
   tn_tensor *tensor;
-  CHECK_STATUS(tn_eager_tensor(t.session, bad[1], &tensor, &t.err), TN_ABORTED, &t.err); /* each has its own */
+  CHECK_STATUS(tn_eager_tensor(t.session, bad[1], &tensor, &t.err), TN_ABORTED, &t.err); /* its own error */
   te_fini(&t);
 }
 
@@ -486,7 +487,7 @@ static void eager_threads__waiting_lasts_until_all_has_ended(void) /* S-EAG-27, 
     tn_eager_handle x = te_telling(&t, &told), y, z;
     REQUIRE_OK(tn_eager_call(t.session, "TestGate", NULL, 0, &x, 1, &y, 1, NULL, &t.err), &t.err);
     z = te_add(&t, y, x);
-    te_release(&t, x); /* two operations are still to read it */
+    te_release(&t, x); /* two operations have yet to read it */
     te_release(&t, y);
     REQUIRE_INT(pthread_create(&thread, NULL, open_gate_late, NULL), 0);
     CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err);
@@ -494,13 +495,13 @@ static void eager_threads__waiting_lasts_until_all_has_ended(void) /* S-EAG-27, 
     CHECK_DOUBLE(te_value(&t, z), 4, 0);
     pthread_join(thread, NULL);
     te_release(&t, z);
-    CHECK(te_wait_deleted(&t, 3)); /* nothing keeps them any more */
+    CHECK(te_wait_deleted(&t, 3)); /* nothing references them any more */
     CHECK_INT(atomic_load(&told.n), 1);
     te_fini(&t);
   }
 }
 
-/* Calls wait, too, when too many do. */
+/* Calls also wait if too many are queued. */
 static void *call_often(void *arg)
 {
   worker *w = arg;
@@ -549,18 +550,18 @@ static void eager_threads__close_ends_asynchronous_calls(void) /* S-EAG-02, S-EA
   }
 }
 
-TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__counters_agree_in_any_moment),
+TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__counters_are_consistent_at_any_time),
          TAP_TEST(eager_threads__close_may_come_in_the_middle), TAP_TEST(eager_threads__several_may_close),
-         TAP_TEST(eager_threads__what_an_operation_uses_is_not_deleted),
+         TAP_TEST(eager_threads__tensors_in_use_are_not_deleted),
          TAP_TEST(eager_threads__a_tensor_in_use_may_be_detached),
          TAP_TEST(eager_threads__close_ends_an_operation_that_waits),
          TAP_TEST(eager_threads__a_deletion_that_blocks_stops_no_other_session),
          TAP_TEST(eager_threads__a_deletion_may_call_the_session),
          TAP_TEST(eager_threads__deletions_of_close_may_call_the_session),
-         TAP_TEST(eager_threads__asynchronous_calls_give_the_same),
+         TAP_TEST(eager_threads__asynchronous_calls_give_the_same_results),
          TAP_TEST(eager_threads__an_asynchronous_error_shows_at_the_next_wait),
          TAP_TEST(eager_threads__the_first_asynchronous_error_counts),
          TAP_TEST(eager_threads__waiting_lasts_until_all_has_ended), TAP_TEST(eager_threads__the_queue_is_bounded),
          TAP_TEST(eager_threads__close_wakes_an_operation_that_sleeps),
-         TAP_TEST(eager_threads__where_much_is_unused_calls_delete_it),
+         TAP_TEST(eager_threads__calls_delete_excess_unused_tensors),
          TAP_TEST(eager_threads__close_ends_asynchronous_calls))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches and loops of frames, as a session shows them: what is dead, what runs, what can be fetched. */
+/* Branches and loops of frames, as seen through a session: dead values, executed nodes, and what
+ * can be fetched. */
 #include "conformance/support/blocked_kit.h"
 
 /* x > 0 takes the branch "twice" (slot 2), else "neg" (slot 1). */
@@ -52,7 +53,7 @@ static void branches__not_taken_are_dead(void) /* S-EXE-06, S-EXE-07, S-EXE-09, 
       CHECK_STATUS(ts_run(&t, FEEDS({ "x", -3 }, { "y", 1 }), NAMES("neg", dead[i]), out, NULL), TN_INVALID_ARGUMENT,
                    &t.err);
       CHECK_CONTAINS(tn_error_message(&t.err), dead[i]);
-      CHECK_NULL(out[0]); /* the live one neither */
+      CHECK_NULL(out[0]); /* not the live side either */
       CHECK_NULL(out[1]);
       CHECK_INT(ts_run(&t, FEEDS({ "x", -3 }, { "y", 1 }), NULL, NULL, NAMES("effect", "after", "merge")), TN_OK);
       CHECK_INT(ts_counted(2) + ts_counted(3) + ts_counted(4), 0);
@@ -66,8 +67,9 @@ static void branches__not_taken_are_dead(void) /* S-EXE-06, S-EXE-07, S-EXE-09, 
   }
 }
 
-/* "head" and "tail" begin segments of their own: their shapes are known only when they ran. They are on the side of x >
- * 0, read twice, and one that nobody reads is let go. */
+/* "head" and "tail" begin segments of their own, because their shapes are known only after they
+ * ran. They are on the side x > 0; one value is read twice, another one has no reader and is
+ * released. */
 #define SEGMENTS                                                                                                     \
   BRANCHES INTS("one", "", "int_val: 1") NODE("head", "TestHead", "input: 'twice' input: 'one'", F)                  \
   NODE("read0", "TestCount", "input: 'head'", SLOT(10)) NODE("read1", "TestCount", "input: 'head'", SLOT(11))        \
@@ -76,7 +78,8 @@ static void branches__not_taken_are_dead(void) /* S-EXE-06, S-EXE-07, S-EXE-09, 
   NODE("either", "Merge", "input: 'neg' input: 'last'", F N2) NODE("end", "TestCount", "input: 'either'", SLOT(13))
 #define N2 INT("N", 2)
 
-/* A value is made once, whoever reads it, and each reader gets it once; what is dead is dead for all of them. */
+/* A value is computed once for all its readers, and each reader receives it once; a dead value is
+ * dead for all readers. */
 static void branches__reach_into_later_segments(void) /* S-EXE-19, S-EXE-06, S-EXE-22 */
 {
   FOR_LEVELS(level)
@@ -139,7 +142,7 @@ static void branches__that_are_fed_live(void) /* S-EXE-11 */
 /* ---- loops ---- */
 
 #define ONE_OF(name, value, inputs) NODE(name, "Const", inputs, FILLED("DT_FLOAT", "float_val: " value))
-/* `from` is counted up to `limit`; "add" has `more` inputs. */
+/* Counts from `from` up to `limit`; "add" has the additional inputs `more`. */
 #define TURNS(p, from, limit, value, more) TURNS_OF(p, from, limit, value, more, "")
 #define TURNS_OF(p, from, limit, value, more, enter)                                                                 \
   NODE(p "enter", "Enter", "input: '" from "'", F TEXT_ATTR("frame_name", p "f") enter)                              \
@@ -189,8 +192,8 @@ static void branches__inside_of_loops_are_not_fetched(void) /* S-EXE-17 */
   }
 }
 
-/* Counts x up to 20 and puts each value into the queue "seen", and half of one more right behind it. `n` iterations may
- * overlap. */
+/* Counts x up to 20, and enqueues each value and then half of the next one into the queue "seen".
+ * `n` iterations may overlap. */
 #define IN_TURN(n)                                                                                                   \
   ANY("x", "DT_FLOAT") NODE("seen", "FIFOQueueV2", "", QT SCALARS) NODE("get", "QueueDequeueV2", "input: 'seen'", QT) \
   TURNS_OF("l_", "x", "20", "l_body", "input: '^second'", INT("parallel_iterations", n))                             \
@@ -200,7 +203,7 @@ static void branches__inside_of_loops_are_not_fetched(void) /* S-EXE-17 */
   NODE("first", "QueueEnqueueV2", "input: 'inside' input: 'l_body'", PUTS)                                           \
   NODE("second", "QueueEnqueueV2", "input: 'inside' input: 'later' input: '^first'", PUTS)
 
-/* On the direct runtime whatever may overlap, elsewhere when nothing may. */
+/* On the direct runtime with any overlap, elsewhere without overlap. */
 static void branches__iterations_are_in_order(void) /* S-EXE-15, S-EXE-13 */
 {
   static const char *const texts[] = { IN_TURN(1), IN_TURN(2), IN_TURN(10), IN_TURN(1000) };
@@ -215,7 +218,7 @@ static void branches__iterations_are_in_order(void) /* S-EXE-15, S-EXE-13 */
   }
 }
 
-/* From outside without an Enter, and from another loop. */
+/* Inputs from outside without an Enter, and from another loop. */
 static void branches__do_not_mix_frames(void) /* S-EXE-18 */
 {
   static const char *const texts[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches and loops as TensorFlow writes them, node for node, and graphs that have only a part of one. */
+/* Branches and loops exactly as TensorFlow writes them, and graphs that contain only a part of one. */
 #include "conformance/support/oom.h"
 #include "conformance/support/op_kit.h"
 #include "conformance/support/partial_kit.h"
@@ -13,7 +13,7 @@
 #define CONSTANT "attr { key: 'is_constant' value { b: true } }"
 #define N2 INT("N", 2)
 
-/* x or -x, by p; `dead` is on the side of p = true. */
+/* x or -x, selected by p; `dead` is on the side p = true. */
 #define BRANCH                                                                                          \
   ANY("x", "DT_FLOAT") ANY("p", "DT_BOOL") NODE("s", "Switch", IN("x") IN("p"), F)                      \
   NODE("off", "Neg", IN("s"), F) NODE("on", "Identity", IN("s:1"), F)                                   \
@@ -22,7 +22,7 @@
   NODE("trigger", "ControlTrigger", IN("^on"), "") FLOAT_CONST("after", "5", IN("^trigger"))            \
   NODE("joined", "Identity", IN("after"), F)
 
-/* `name`: as long as it is less than `limit`, x is doubled. */
+/* Loop `name`: doubles x while it is less than `limit`. */
 #define DOUBLING(name, from, limit)                                                        \
   NODE(name "/enter", "Enter", IN(from), F FRAME(name))                                    \
   NODE(name "/limit", "Enter", IN(limit), F FRAME(name) CONSTANT)                          \
@@ -75,7 +75,7 @@ static void control_flow__one_branch_is_taken(void) /* S-EXE-05, 07, 12 */
   }
 }
 
-static void control_flow__dead_values_are_no_values(void) /* S-EXE-06, 09, 10 */
+static void control_flow__dead_values_cannot_be_fetched(void) /* S-EXE-06, 09, 10 */
 {
   FOR_LEVELS(level) {
     ts t;
@@ -87,11 +87,11 @@ static void control_flow__dead_values_are_no_values(void) /* S-EXE-06, 09, 10 */
     CHECK_CONTAINS(tn_error_message(&t.err), "branch");
     CHECK_INT(atomic_load(&ts_watched.count[1]), 0);
     tn_error_clear(&t.err);
-    CHECK_STATUS(branch(&t, "late", 3, false, &y), TN_INVALID_ARGUMENT, &t.err); /* by its control input */
+    CHECK_STATUS(branch(&t, "late", 3, false, &y), TN_INVALID_ARGUMENT, &t.err); /* dead because of its control input */
     tn_error_clear(&t.err);
     CHECK_OK(branch(&t, "late", 3, true, &y), &t.err);
     CHECK_DOUBLE(y, -3, 0);
-    CHECK_OK(branch(&t, "joined", 3, false, &y), &t.err); /* a ControlTrigger runs all the same */
+    CHECK_OK(branch(&t, "joined", 3, false, &y), &t.err); /* a ControlTrigger runs nevertheless */
     CHECK_DOUBLE(y, 5, 0);
     ts_fini(&t);
   }
@@ -105,20 +105,20 @@ static void control_flow__a_fed_dead_value_lives(void) /* S-EXE-11 */
   ts_fini(&t);
 }
 
-static void control_flow__loops_go_round(void) /* S-EXE-13, 16 */
+static void control_flow__loops_iterate(void) /* S-EXE-13, 16 */
 {
   FOR_LEVELS(level) {
     ts t;
     open_text(&t, level, ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") DOUBLING("a", "x", "n"));
     for (int i = 0; i < 3; i++) {
       CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "n", 1000 }), "a/exit"), 1024, 0);
-      CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 5 }, { "n", 1 }), "a/exit"), 5, 0); /* not once */
+      CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 5 }, { "n", 1 }), "a/exit"), 5, 0); /* no iteration */
     }
     ts_fini(&t);
   }
 }
 
-/* Loops with one name, side by side and one after the other, are loops of their own. */
+/* Loops with the same name, in parallel or in sequence, are separate loops. */
 static void control_flow__loops_may_have_one_name(void)
 {
   FOR_LEVELS(level) {
@@ -138,7 +138,7 @@ static void control_flow__loops_may_have_one_name(void)
   }
 }
 
-/* Outer: i from 0, while i < 4; in it the inner loop doubles what it is given until it is 10 or more. */
+/* Outer: i from 0, while i < 4; the inner loop doubles its input until it is 10 or more. */
 static void control_flow__loops_nest(void) /* S-EXE-14 */
 {
   FOR_LEVELS(level) {
@@ -159,7 +159,7 @@ static void control_flow__loops_nest(void) /* S-EXE-14 */
   }
 }
 
-/* Constants that wait for a branch are there with it only, whatever the planner makes of them. */
+/* Constants that depend on a branch exist only if it is taken, whatever the planner does with them. */
 #define CONSTANTS                                                                                                      \
   ANY("x", "DT_FLOAT") ANY("p", "DT_BOOL") NODE("s", "Switch", IN("x") IN("p"), F)                                     \
   NODE("on", "Identity", IN("s:1"), F) NODE("off", "Identity", IN("s"), F) FLOAT_CONST("one", "1", IN("^on"))          \
@@ -189,7 +189,8 @@ static void control_flow__constants_may_be_dead(void) /* S-EXE-06, S-CFG-21 */
   }
 }
 
-/* A Merge may decide a loop; what is left behind its last reader is not asked again. */
+/* A Merge may be a loop's predicate; values left over after its last reader are not requested
+ * again. */
 static void control_flow__a_merge_may_be_a_predicate(void)
 {
   FOR_LEVELS(level) {
@@ -223,7 +224,7 @@ static void control_flow__a_target_may_be_in_a_loop(void) /* S-EXE-10 */
   }
 }
 
-/* An Exit behind a branch that was not taken. */
+/* An Exit after a branch that was not taken. */
 static void control_flow__an_exit_may_be_dead(void)
 {
   FOR_LEVELS(level) {
@@ -241,7 +242,8 @@ static void control_flow__an_exit_may_be_dead(void)
   }
 }
 
-/* State does not change with the program's tensor: a variable that was given a feed through a Merge has its own. */
+/* State does not change with the program's tensor: a variable assigned from a feed through a Merge
+ * has its own copy. */
 static void control_flow__feeds_are_not_kept(void) /* S-RUN-28 */
 {
   FOR_LEVELS(level) {
@@ -266,7 +268,7 @@ static void control_flow__feeds_are_not_kept(void) /* S-RUN-28 */
   }
 }
 
-/* ---- what is no loop ---- */
+/* ---- malformed loops ---- */
 
 static void refused(const char *text, const char *fetch, tn_status status, const char *part)
 {
@@ -290,7 +292,7 @@ static void control_flow__half_a_loop_is_refused(void) /* S-EXE-17, 18 */
           TN_INVALID_ARGUMENT, "inside a loop");
   refused(ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("x"), F FRAME("w")), "e", TN_INVALID_ARGUMENT, "inside a loop");
   refused(ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("x"), F FRAME("w")) NODE("y", "Add", IN("e") IN("x"), F)
-          NODE("z", "Exit", IN("y"), F), "z", TN_INVALID_ARGUMENT, "'x:0' is fed, and read inside of a loop");
+          NODE("z", "Exit", IN("y"), F), "z", TN_INVALID_ARGUMENT, "'x:0' is fed but node 'y' reads it inside a loop");
   refused(FLOAT_CONST("c", "1", "") NODE("e", "Enter", IN("c"), F FRAME("w")) NODE("y", "Add", IN("e") IN("c"), F)
           NODE("x", "Exit", IN("y"), F) NODE("z", "Neg", IN("y"), F) NODE("w", "Exit", IN("z"), F), "w",
           TN_INVALID_ARGUMENT, "different frames");
@@ -299,7 +301,7 @@ static void control_flow__half_a_loop_is_refused(void) /* S-EXE-17, 18 */
           "z", TN_INVALID_ARGUMENT, "different frames");
 }
 
-/* A constant in front of an Enter changes nothing, though it is a constant in the loop, too. */
+/* A constant before an Enter makes no difference, although it is also constant in the loop. */
 static void control_flow__constants_of_a_loop_are_not_fetched(void) /* S-EXE-17, 18 */
 {
 #define ENTERED FLOAT_CONST("c", "3", "") ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("c"), F FRAME("w") CONSTANT)
@@ -330,12 +332,12 @@ static void control_flow__a_frame_without_a_loop_runs_once(void)
   }
 }
 
-static void control_flow__what_leaves_a_loop_cannot_enter_it(void)
+static void control_flow__a_loop_cannot_use_its_own_exit(void)
 {
   refused(ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("x"), F FRAME("w")) NODE("a", "Neg", IN("e"), F)
           NODE("out", "Exit", IN("a"), F) NODE("again", "Enter", IN("out"), F FRAME("w"))
           NODE("b", "Add", IN("a") IN("again"), F) NODE("z", "Exit", IN("b"), F), "z", TN_INVALID_ARGUMENT,
-          "depends on what leaves it");
+          "depends on an output of the loop");
 }
 
 static void control_flow__a_predicate_is_a_scalar(void)
@@ -368,8 +370,8 @@ static void control_flow__a_feed_inside_a_loop_is_refused(void)
   ts_fini(&t);
 }
 
-/* while x < limit: x += 1; each time the loop inside doubles 1 until it is c or more, and that is added. c comes in by
- * two Enters. */
+/* while x < limit: x += 1; each time the inner loop doubles 1 until it is c or more, and the result
+ * is added. c enters through two Enters. */
 #define FED_LOOPS                                                                                                     \
   ANY("x", "DT_FLOAT") FLOAT_CONST("limit", "10", "") FLOAT_CONST("c", "4", "")                                       \
   NODE("enter", "Enter", IN("x"), F FRAME("out")) NODE("limit_in", "Enter", IN("limit"), F FRAME("out") CONSTANT)      \
@@ -415,7 +417,7 @@ static void control_flow__endless_loops_end_in_time(void) /* S-RO-08, S-CAN-06 *
     tn_run_options options;
     tn_run_options_init(&options);
     options.timeout_ms = 20;
-    open_text(&t, level, ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") DOUBLING("a", "x", "n")); /* twice 0 is 0 */
+    open_text(&t, level, ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") DOUBLING("a", "x", "n")); /* twice 0 stays 0 */
     CHECK_STATUS(tn_session_run(t.session, &options, feeds, values, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
                  TN_DEADLINE_EXCEEDED, &t.err);
     tn_error_clear(&t.err);
@@ -428,7 +430,8 @@ static void control_flow__endless_loops_end_in_time(void) /* S-RO-08, S-CAN-06 *
 
 /* ---- waiting ---- */
 
-/* "get" waits until "put" has run, which stands behind it; what is behind a trigger waits with it. */
+/* "get" waits until the later node "put" has run; nodes that depend on a trigger after it wait as
+ * well. */
 #define WAITS                                                                                             \
   NODE("q", "FIFOQueueV2", "", "attr { key: 'component_types' value { list { type: DT_FLOAT } } }")       \
   NODE("get", "QueueDequeueV2", IN("q"), "attr { key: 'component_types' value { list { type: DT_FLOAT } } }") \
@@ -448,7 +451,7 @@ static tn_operation *with_controls(ts *t, const char *op, const char *prefix, in
   return made;
 }
 
-/* A chain of triggers with something on a branch between each two; "end" is behind all of them. */
+/* A chain of triggers with a branch node between each two; "end" depends on all of them. */
 static void open_chain(ts *t, int level, int n)
 {
   const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
@@ -481,7 +484,8 @@ static tn_status chain_once(ts *t, bool p, int64_t timeout_ms, const char *secon
   return st;
 }
 
-/* What is undecided is asked about once in a pass, however much depends on it, and not by recursion. */
+/* Each undecided node is evaluated once in a pass, however many nodes depend on it, and without
+ * recursion. */
 static void control_flow__long_chains_may_wait(void) /* S-EXE-10 */
 {
   FOR_LEVELS(level) {
@@ -525,15 +529,15 @@ static void control_flow__survives_lack_of_memory(void)
   ts_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dead_values_are_no_values),
-         TAP_TEST(control_flow__a_fed_dead_value_lives), TAP_TEST(control_flow__loops_go_round),
+TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dead_values_cannot_be_fetched),
+         TAP_TEST(control_flow__a_fed_dead_value_lives), TAP_TEST(control_flow__loops_iterate),
          TAP_TEST(control_flow__loops_may_have_one_name), TAP_TEST(control_flow__loops_nest),
          TAP_TEST(control_flow__constants_may_be_dead), TAP_TEST(control_flow__a_merge_may_be_a_predicate),
          TAP_TEST(control_flow__a_target_may_be_in_a_loop), TAP_TEST(control_flow__an_exit_may_be_dead),
          TAP_TEST(control_flow__feeds_are_not_kept), TAP_TEST(control_flow__half_a_loop_is_refused),
          TAP_TEST(control_flow__a_frame_without_a_loop_runs_once),
          TAP_TEST(control_flow__constants_of_a_loop_are_not_fetched),
-         TAP_TEST(control_flow__what_leaves_a_loop_cannot_enter_it), TAP_TEST(control_flow__a_predicate_is_a_scalar),
+         TAP_TEST(control_flow__a_loop_cannot_use_its_own_exit), TAP_TEST(control_flow__a_predicate_is_a_scalar),
          TAP_TEST(control_flow__a_feed_inside_a_loop_is_refused), TAP_TEST(control_flow__endless_loops_end_in_time),
          TAP_TEST(control_flow__constants_of_loops_may_be_fed),
          TAP_TEST(control_flow__constants_of_loops_may_be_fed_in_parts), TAP_TEST(control_flow__long_chains_may_wait),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose condition and body are functions: what goes round, how they end, what waits in them. */
+/* Loops whose condition and body are functions: loop variables, how loops end, and kernels that
+ * wait in them. */
 #include <pthread.h>
 
 #include "conformance/support/calls_kit.h"
@@ -9,7 +10,7 @@ static int32_t int_of(const tn_tensor *t)
   return t == NULL ? INT32_MIN : *(const int32_t *)tn_tensor_data((tn_tensor *)t);
 }
 
-/* ---- what goes round ---- */
+/* ---- loop variables ---- */
 
 static void loops__run(void)
 {
@@ -40,7 +41,7 @@ static void loops__run(void)
   }
 }
 
-/* The shape grows with each turn; a text goes round, too. */
+/* The shape grows with each iteration; a string is also a loop variable. */
 static void loops__whose_shapes_change(void)
 {
   const char *text = LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("s", "DT_STRING")) FUNCTION(
@@ -73,8 +74,8 @@ static void loops__whose_shapes_change(void)
   }
 }
 
-/* Variables take one another's places, and two of them what one was. */
-static void loops__change_places(void)
+/* Loop variables exchange places, and two of them take the value of one. */
+static void loops__swap_variables(void)
 {
   const char *text = LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("b", "DT_FLOAT") ARG("c", "DT_FLOAT")) FUNCTION(
       "Body",
@@ -108,8 +109,8 @@ static void loops__change_places(void)
   }
 }
 
-/* What a turn gave to somebody who keeps it stays as it was in that turn. */
-static void loops__leave_alone_what_was_kept(void)
+/* A tensor that a kernel keeps from an iteration keeps the value of that iteration. */
+static void loops__preserve_kept_tensors(void)
 {
   const char *text =
       LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("h", "DT_RESOURCE") ARG("f", "DT_FLOAT")) FUNCTION(
@@ -141,7 +142,7 @@ static void loops__leave_alone_what_was_kept(void)
   }
 }
 
-/* A loop inside of a loop's body, and a call beside it (S-EXE-14). */
+/* A loop in a loop's body, and a call next to it (S-EXE-14). */
 static void loops__nest(void)
 {
   const char *text = LIBRARY(TWICE BELOW(ARG("a", "DT_FLOAT")) FUNCTION(
@@ -196,9 +197,9 @@ static void loops__for_each_number_of_a_range(void)
   ck_expect_error(FOR_OF("1", "9", "0"), 0, "f", TN_INVALID_ARGUMENT, "does not end");
 }
 
-/* In the second turn the body's result is on the branch that is not taken; so is what the other loop's condition
- * says. */
-static void loops__need_what_goes_round(void) /* S-EXE-06, S-EXE-09 */
+/* In the second iteration the body's result is on the branch not taken; so is the result of the
+ * other loop's condition. */
+static void loops__need_live_variables(void) /* S-EXE-06, S-EXE-09 */
 {
 #define FIRST_TURN_ONLY(value, type)                                                                           \
   BODY("k", "Const", "", INT_OF("1")) BODY("f", "Less", "input: 'i' input: 'k:output:0'", T("DT_INT32"))       \
@@ -237,7 +238,7 @@ static void loops__need_what_goes_round(void) /* S-EXE-06, S-EXE-09 */
 
 /* ---- how they end ---- */
 
-/* A node inside is named by its way through the calls (S-CAN-02). */
+/* A node inside is named by its path through the calls (S-CAN-02). */
 static void loops__name_the_node_that_failed(void)
 {
   const char *text = LIBRARY(
@@ -256,7 +257,7 @@ static void loops__name_the_node_that_failed(void)
     CHECK_STR(tn_error_message(&t.err), "node 'w/body/call/bad' (TestFail): told to fail");
     CHECK_STR(tn_error_node(&t.err), "w/body/call/bad");
     tn_error_clear(&t.err);
-    CHECK_OK(ck_run(&t, 0, 1, "w:2", &out), &t.err); /* what did not run is no error */
+    CHECK_OK(ck_run(&t, 0, 1, "w:2", &out), &t.err); /* a body that did not run causes no error */
     CHECK(ts_float(out) == 1);
     tn_tensor_unref(out);
     ts_fini(&t);
@@ -312,8 +313,8 @@ static void loops__end_with_the_step(void)
   BODY(name, "QueueDequeueV2", "input: 'h'", TYPES("component_types", F)) RET(result, name ":components:0")
 #define H "type: DT_RESOURCE "
 
-/* What waits inside of functions lets the step go on, and goes on itself when it is woken: here what it waits for comes
- * from the same step. */
+/* A node that waits in a function lets the step continue, and resumes when woken: here the element
+ * comes from the same step. */
 static void loops__wait_inside(void)
 {
   const char *text =
@@ -344,7 +345,7 @@ static void loops__wait_inside(void)
       tn_tensor_unref(out[0]);
       out[0] = NULL;
     }
-    tn_run_options options; /* nothing comes: S-CAN-12 */
+    tn_run_options options; /* no element arrives: S-CAN-12 */
     tn_run_options_init(&options);
     options.timeout_ms = 20;
     CHECK_STATUS(tn_session_run(t.session, &options, feeds, in, 2, fetches, out, 1, NULL, 0, NULL, &t.err),
@@ -361,11 +362,11 @@ static void loops__wait_inside(void)
 TAP_MAIN(
   TAP_TEST(loops__run),
   TAP_TEST(loops__whose_shapes_change),
-  TAP_TEST(loops__change_places),
-  TAP_TEST(loops__leave_alone_what_was_kept),
+  TAP_TEST(loops__swap_variables),
+  TAP_TEST(loops__preserve_kept_tensors),
   TAP_TEST(loops__nest),
   TAP_TEST(loops__for_each_number_of_a_range),
-  TAP_TEST(loops__need_what_goes_round),
+  TAP_TEST(loops__need_live_variables),
   TAP_TEST(loops__name_the_node_that_failed),
   TAP_TEST(loops__end_with_the_step),
   TAP_TEST(loops__wait_inside))

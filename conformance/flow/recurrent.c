@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent networks of plain ops: the passes "cell" and "layer" make a node of each layer, results stay the same, and
- * what is fetched, fed or waited for in between still is. */
+/* Recurrent networks of plain ops: the passes "cell" and "layer" replace each layer by one node.
+ * Results stay the same, and intermediate values can still be fetched, fed and used as control
+ * inputs. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +26,7 @@ static void release(tn_tensor **out, size_t n)
   for (size_t i = 0; i < n; i++) tn_tensor_unref(out[i]);
 }
 
-/* What a net gives under an option. */
+/* Results of a network under an option. */
 static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const char *disabled,
                     const char *const *fetches, size_t n, tn_tensor **out)
 {
@@ -35,7 +36,7 @@ static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const
   ts_fini(&t);
 }
 
-/* Level 1 against level 0, and without the passes. */
+/* Compares level 1 with level 0 and with the passes disabled. */
 static void compare(const rnn_net *net, const rnn_feeds *feeds, const char *const *fetches, size_t n)
 {
   static const char *const off[] = { "", "layer", "cell" };
@@ -69,7 +70,7 @@ static void layers__give_the_same(void)
     }
 }
 
-/* More rows than a block takes, weights past the caches' sizes, steps past a chunk. */
+/* More rows than a block holds, weights larger than the caches, more steps than a chunk. */
 static void layers__of_many_sizes(void)
 {
   static const struct {
@@ -92,7 +93,7 @@ static void layers__of_many_sizes(void)
     }
 }
 
-/* Sums are broadcast where x and h' are not put side by side. */
+/* Sums are broadcast if x and h' are not concatenated. */
 static void layers__broadcast_as_sums_do(void)
 {
   static const rnn_kind kinds[] = { RNN_LSTM_APART, RNN_GRU_BEFORE, RNN_GRU_AFTER };
@@ -168,8 +169,9 @@ static void layers__are_one_instruction(void)
   }
 }
 
-/* Inputs from many nodes: good when nothing in between is read; else they might depend on it. */
-static void layers__need_their_inputs_before(void)
+/* Inputs from many nodes: fused if no intermediate value is read; otherwise the inputs might depend
+ * on it. */
+static void layers__need_their_inputs_in_advance(void)
 {
   for (rnn_kind kind = 0; kind < RNN_KINDS; kind++) {
     const rnn_net net = { .kind = kind, .steps = 5, .layers = 1, .batch = 2, .in = 4, .cells = 6, .batch_known = true,
@@ -185,7 +187,8 @@ static void layers__need_their_inputs_before(void)
   }
 }
 
-/* What a step gives feeds the next one's input: nothing can be made beforehand. */
+/* The output of a step is fed into the next step's input, so the inputs cannot be computed in
+ * advance. */
 static void layers__leave_loops_alone(void)
 {
   for (rnn_kind kind = 0; kind < RNN_KINDS; kind++) {
@@ -213,7 +216,7 @@ static void layers__weights_may_be_fed(void)
     }
 }
 
-/* A state that is fed cuts: what is in front of it does not run, what is behind it goes on from it. */
+/* Feeding a state splits the layer: steps before it do not run, steps after it continue from it. */
 static void layers__a_fed_state_cuts(void)
 {
   const rnn_net net = { .kind = RNN_LSTM, .steps = 6, .layers = 1, .batch = 2, .in = 4, .cells = 6 };
@@ -238,7 +241,7 @@ static void layers__a_fed_state_cuts(void)
   release(in, 4);
 }
 
-/* A node that waits for a state's node holds that node, and the chain ends there. */
+/* A control edge from a node of a state keeps that node, and the fused chain ends there. */
 static void layers__control_edges_hold(void)
 {
   const rnn_net net = { .kind = RNN_GRU, .steps = 5, .layers = 1, .batch = 2, .in = 4, .cells = 6 };
@@ -304,7 +307,7 @@ TAP_MAIN(
   TAP_TEST(layers__broadcast_as_sums_do),
   TAP_TEST(layers__wrong_shapes_stay_errors),
   TAP_TEST(layers__are_one_instruction),
-  TAP_TEST(layers__need_their_inputs_before),
+  TAP_TEST(layers__need_their_inputs_in_advance),
   TAP_TEST(layers__leave_loops_alone),
   TAP_TEST(layers__weights_may_be_fed),
   TAP_TEST(layers__a_fed_state_cuts),

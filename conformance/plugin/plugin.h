@@ -106,9 +106,9 @@ const tn_eager_runtime *pg_eager(void);
 /* Whether an error is usable by a caller: it has a known code and a text. */
 bool pg_check_refusal(tn_status status, const tn_error *err, const char *who);
 
-/* A program's factory in front of the plugin's, so that the registry runs its sessions: "conformance.front". The
- * options and names that the plugin sees are gone, and cannot be read any more, when a callback has returned. Makes it
- * what ts_runtime() names. */
+/* A program's factory that wraps the plugin's, so that the registry runs its sessions:
+ * "conformance.front". The options and names passed to the plugin are freed and become unreadable
+ * when a callback has returned. Makes ts_runtime() name the factory. */
 void pg_front_register(void);
 
 /* Now, in seconds. */

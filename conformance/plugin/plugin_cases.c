@@ -110,13 +110,14 @@ static bool set_attr(tn_operation_builder *b, const tn_op_schema *schema, size_t
   }
 }
 
-/* The element type of an argument; TN_DTYPE_INVALID: it is a list, or not said. */
+/* The element type of an argument; TN_DTYPE_INVALID: it is a list, or unspecified. */
 static tn_dtype type_of(const tn_op_schema *schema, size_t i, const pg_claim *claim)
 {
   tn_op_arg arg = { .struct_size = TN_OP_ARG_SIZE };
   if (tn_op_schema_input(schema, i, &arg, NULL) != TN_OK || arg.number_attr >= 0 || arg.list_attr >= 0 || arg.is_ref)
     return TN_DTYPE_INVALID;
-  return arg.dtype != TN_DTYPE_INVALID ? arg.dtype : claim->dtype != TN_DTYPE_INVALID ? claim->dtype : TN_FLOAT;
+  if (arg.dtype != TN_DTYPE_INVALID) return arg.dtype;
+  return claim->dtype != TN_DTYPE_INVALID ? claim->dtype : TN_FLOAT;
 }
 
 static tn_output placeholder(tn_graph *graph, int i, tn_dtype dtype)

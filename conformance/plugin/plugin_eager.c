@@ -17,7 +17,7 @@ enum { ELEMENTS = 1024, MOST = 65536 };
   pg_start();                                                                             \
   if (pg_it.slots.get_extension == NULL) TAP_SKIP("UNIMPLEMENTED: it has no get_extension")
 
-static void plugin_eager__says_the_size_of_its_extension(void) /* P-24, P-26, P-34 */
+static void plugin_eager__sets_the_size_of_its_extension(void) /* P-24, P-26, P-34 */
 {
   NEEDS_EXTENSIONS();
   const tn_eager_runtime *eager = pg_extension(TN_EAGER_EXTENSION, 1);
@@ -27,9 +27,9 @@ static void plugin_eager__says_the_size_of_its_extension(void) /* P-24, P-26, P-
             (size_t)TN_EAGER_RUNTIME_MIN_SIZE);
 }
 
-static void plugin_eager__gives_nothing_that_it_does_not_know(void) /* P-34 */
+static void plugin_eager__returns_null_for_unknown_extensions(void) /* P-34 */
 {
-  static const char *const names[] = { "conformance.nobody", "", "tn_eage", "tn_eager_", "TN_EAGER", " tn_eager" };
+  static const char *const names[] = { "conformance.absent", "", "tn_eage", "tn_eager_", "TN_EAGER", " tn_eager" };
   static const uint32_t versions[] = { 0, UINT32_MAX };
   NEEDS_EXTENSIONS();
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -53,7 +53,7 @@ static void ask(void *user, int thread)
 }
 
 /* Static data: the same at any time, on any thread, and after all sessions are destroyed. */
-static void plugin_eager__gives_the_same_each_time(void) /* P-34, P-47, P-69 */
+static void plugin_eager__returns_the_same_each_time(void) /* P-34, P-47, P-69 */
 {
   asked a;
   tn_error err = TN_ERROR_INIT;
@@ -223,7 +223,7 @@ static void plugin_eager__inputs_are_not_written(void) /* S-RUN-28, P-46 */
   te_fini(&t);
 }
 
-static void plugin_eager__errors_keep_their_words(void) /* P-61, P-63, S-RUN-08 */
+static void plugin_eager__errors_keep_their_texts(void) /* P-61, P-63, S-RUN-08 */
 {
   static const tn_eager_attr code[] = { { .name = "slot", .kind = TN_ATTR_INT, .i = TN_DATA_LOSS } };
   te t;
@@ -346,21 +346,21 @@ static void plugin_eager__options_are_read_during_the_call_only(void) /* P-47 */
   te_open(&t, ts_runtime(), TN_EAGER_IN_BACKGROUND);
   tn_eager_handle x = te_scalar(&t, 1);
   for (int i = 0; i < 3; i++) {
-    cf_reached("an operation, when its options were gone");
+    cf_reached("an operation, after its options were freed");
     CHECK_DOUBLE(te_value(&t, te_add(&t, x, x)), 2, 0);
   }
-  cf_reached("its destroy_session, when its options were gone");
+  cf_reached("its destroy_session, after its options were freed");
   te_fini(&t);
 }
 
 TAP_MAIN(
-  TAP_TEST(plugin_eager__says_the_size_of_its_extension),
-  TAP_TEST(plugin_eager__gives_nothing_that_it_does_not_know),
-  TAP_TEST(plugin_eager__gives_the_same_each_time),
+  TAP_TEST(plugin_eager__sets_the_size_of_its_extension),
+  TAP_TEST(plugin_eager__returns_null_for_unknown_extensions),
+  TAP_TEST(plugin_eager__returns_the_same_each_time),
   TAP_TEST(plugin_eager__copies_to_a_device_are_the_same),
   TAP_TEST(plugin_eager__outputs_are_whole),
   TAP_TEST(plugin_eager__inputs_are_not_written),
-  TAP_TEST(plugin_eager__errors_keep_their_words),
+  TAP_TEST(plugin_eager__errors_keep_their_texts),
   TAP_TEST(plugin_eager__operations_of_several_threads),
   TAP_TEST(plugin_eager__close_ends_an_operation_that_waits),
   TAP_TEST(plugin_eager__reset_ends_an_operation_that_waits),

@@ -47,16 +47,16 @@ static bool is_looked_at(const char *name)
 }
 
 /* The name of the given file; the kit's folder contains only a link to it. */
-static void plugin_file__has_a_name_that_is_looked_at(void) /* P-06, P-03 */
+static void plugin_file__has_a_valid_name(void) /* P-06, P-03 */
 {
   const char *name = file_name();
   CHECK_MSG(is_looked_at(name), "'%s' is not a plugin name: wanted a file [a-z][a-z0-9_]{0,63}.so", name);
 }
 
-static void plugin_file__is_its_owners_to_change(void) /* P-78 */
+static void plugin_file__is_writable_only_by_its_owner(void) /* P-78 */
 {
   struct stat st;
-  REQUIRE_MSG(stat(cf_under_test->plugin, &st) == 0, "'%s' cannot be looked at", cf_under_test->plugin);
+  REQUIRE_MSG(stat(cf_under_test->plugin, &st) == 0, "'%s' cannot be examined", cf_under_test->plugin);
   CHECK_MSG(S_ISREG(st.st_mode), "it is not a regular file");
   CHECK_MSG((st.st_mode & S_IWOTH) == 0, "it is world-writable (mode %o): programs reject it",
             (unsigned)st.st_mode & 07777);
@@ -79,7 +79,7 @@ static void check_key(const pg_file *f, size_t i)
                  "'%.40s' is not key=value with a key [a-z][a-z0-9_]*", text))
     return;
   size_t most = strncmp(text, "kernels=", 8) == 0 ? 14 * 1024 : 1024;
-  CHECK_MSG(strlen(equals + 1) <= most, "the value of '%.*s' has %zu bytes, allowed are %zu", (int)n, text,
+  CHECK_MSG(strlen(equals + 1) <= most, "the value of '%.*s' has %zu bytes, at most %zu are allowed", (int)n, text,
             strlen(equals + 1), most);
   for (const char *at = equals + 1; *at != '\0'; at++)
     if (!CHECK_MSG((unsigned char)*at >= 0x20 && *at != 0x7f, "the value of '%.*s' has a control character", (int)n,
@@ -92,7 +92,7 @@ static void check_key(const pg_file *f, size_t i)
 static void plugin_file__manifest_is_well_formed(void) /* P-15, P-18 */
 {
   const pg_file *f = with_manifest();
-  CHECK_MSG(f->manifest_size <= 16384, "it has %zu bytes, allowed are 16384", f->manifest_size);
+  CHECK_MSG(f->manifest_size <= 16384, "it has %zu bytes, at most 16384 are allowed", f->manifest_size);
   CHECK_MSG(f->manifest_size == 0 || f->manifest[f->manifest_size - 1] == '\0', "its last entry is not NUL-terminated");
   for (size_t i = 0; i < f->n_keys; i++) check_key(f, i);
   const char *format = wanted(f, "format"), *kind = wanted(f, "kind"), *rank = wanted(f, "rank");
@@ -209,8 +209,8 @@ static void plugin_file__is_not_linked_with_the_library(void) /* P-35 */
 
 TAP_MAIN(
   TAP_TEST(plugin_file__is_a_shared_object_of_this_machine),
-  TAP_TEST(plugin_file__has_a_name_that_is_looked_at),
-  TAP_TEST(plugin_file__is_its_owners_to_change),
+  TAP_TEST(plugin_file__has_a_valid_name),
+  TAP_TEST(plugin_file__is_writable_only_by_its_owner),
   TAP_TEST(plugin_file__has_a_manifest),
   TAP_TEST(plugin_file__manifest_is_well_formed),
   TAP_TEST(plugin_file__names_itself_well),

@@ -85,7 +85,7 @@ bool pg_open(void)
   pg_call_end(world, "opening it (its constructors)");
   if (pg_it.handle == NULL) {
     const char *words = dlerror();
-    tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "the dynamic linker does not open it: %s",
+    tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "the dynamic linker cannot open it: %s",
                  words != NULL ? words : "");
     return false;
   }
@@ -123,7 +123,7 @@ bool pg_choose(void)
     copy_slots(f);
     return true;
   }
-  tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "none of its session factories is called '%s', as its manifest says",
+  tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "none of its session factories is named '%s', as its manifest says",
                name);
   return false;
 }

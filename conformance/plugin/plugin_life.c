@@ -124,7 +124,7 @@ static void run_on_a_thread(void *user, int i)
 }
 
 /* A shutdown that refuses gives a reason, and the plugin continues to work. */
-static void plugin_life__shutdown_ends_it_or_not(void) /* P-75, P-61, P-94 */
+static void plugin_life__shutdown_succeeds_or_gives_a_reason(void) /* P-75, P-61, P-94 */
 {
   tn_error err = TN_ERROR_INIT;
   enter();
@@ -195,7 +195,7 @@ static void plugin_life__the_process_ends_with_a_session_open(void) /* P-76 */
 }
 
 /* Loaded once per process, unless it is unloadable: then it can be loaded again. */
-static void plugin_life__comes_again_after_its_shutdown(void) /* P-73, P-74 */
+static void plugin_life__is_loaded_again_after_its_shutdown(void) /* P-73, P-74 */
 {
   const char *flags = cf_under_test->plugin != NULL ? pg_value(pg_the_file(), "flags") : NULL;
   if (flags == NULL || strstr(flags, "unloadable") == NULL) TAP_SKIP("its manifest does not declare it unloadable");
@@ -211,8 +211,8 @@ TAP_MAIN(
   TAP_TEST(plugin_life__steps_leave_nothing),
   TAP_TEST(plugin_life__a_session_holds_it),
   TAP_TEST(plugin_life__its_buffers_hold_it),
-  TAP_TEST(plugin_life__shutdown_ends_it_or_not),
+  TAP_TEST(plugin_life__shutdown_succeeds_or_gives_a_reason),
   TAP_TEST(plugin_life__shutdown_joins_its_threads),
   TAP_TEST(plugin_life__a_thread_that_used_it_ends_later),
   TAP_TEST(plugin_life__the_process_ends_with_a_session_open),
-  TAP_TEST(plugin_life__comes_again_after_its_shutdown))
+  TAP_TEST(plugin_life__is_loaded_again_after_its_shutdown))

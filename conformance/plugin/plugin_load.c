@@ -51,7 +51,7 @@ static bool has_factories(const tn_plugin *p)
 }
 
 /* Sizes are checked first: fields beyond them must not be read. */
-static void plugin_load__says_its_sizes(void) /* P-24, P-25, P-26, P-27 */
+static void plugin_load__sets_its_sizes(void) /* P-24, P-25, P-26, P-27 */
 {
   enum { LEAST = TN_SIZE_TO(tn_plugin, n_factories), MOST = 65536 };
   const tn_plugin *p = queried();
@@ -90,7 +90,8 @@ static void plugin_load__agrees_with_its_manifest(void) /* P-19, P-15 */
   check_equal("abi", abi);
   check_equal("name", p->name);
   check_equal("types", p->types);
-  check_equal("kind", p->kind == TN_PLUGIN_RUNTIME ? "runtime" : p->kind == TN_PLUGIN_KERNELS ? "kernels" : "neither");
+  const char *kind = p->kind == TN_PLUGIN_KERNELS ? "kernels" : "neither";
+  check_equal("kind", p->kind == TN_PLUGIN_RUNTIME ? "runtime" : kind);
   bool named = has_factories(p); /* the next test reports NULL fields */
   for (size_t i = 0; named && i < p->n_factories; i++) named = p->factories[i] != NULL && p->factories[i]->name != NULL;
   if (!named) return;
@@ -103,11 +104,11 @@ static void plugin_load__agrees_with_its_manifest(void) /* P-19, P-15 */
 static void check_factory(const tn_session_factory *f, size_t i)
 {
   if (!CHECK_MSG(f != NULL, "session factory %zu is NULL", i)) return;
-  const char *missing = f->name == NULL              ? "name"
-                        : f->new_session == NULL     ? "new_session"
-                        : f->accepts_options == NULL ? "accepts_options"
-                        : f->destroy_session == NULL ? "destroy_session"
-                                                     : NULL;
+  const char *missing = NULL;
+  if (f->name == NULL) missing = "name";
+  else if (f->new_session == NULL) missing = "new_session";
+  else if (f->accepts_options == NULL) missing = "accepts_options";
+  else if (f->destroy_session == NULL) missing = "destroy_session";
   CHECK_MSG(missing == NULL, "session factory %zu ('%.80s') lacks the required callback '%s'", i,
             f->name != NULL ? f->name : "", missing);
 }
@@ -121,8 +122,9 @@ static void plugin_load__has_the_required_callbacks(void) /* P-37, P-38 */
               "its register_kernels is NULL");
     return;
   }
-  CHECK_MSG(p->factories != NULL && p->n_factories > 0, "it brings no session factory");
-  CHECK_MSG(p->n_factories <= 1024, "it says it brings %zu session factories, allowed are 1024", p->n_factories);
+  CHECK_MSG(p->factories != NULL && p->n_factories > 0, "it provides no session factory");
+  CHECK_MSG(p->n_factories <= 1024, "it claims to provide %zu session factories, at most 1024 are allowed",
+            p->n_factories);
   for (size_t i = 0; p->factories != NULL && p->n_factories <= 1024 && i < p->n_factories; i++)
     check_factory(p->factories[i], i);
 }
@@ -139,7 +141,7 @@ static void plugin_load__names_its_factories_well(void) /* P-48, P-50, P-52 */
   if (p->kind == TN_PLUGIN_KERNELS) return;
   for (size_t i = 0; i < p->n_factories; i++) {
     const char *name = p->factories[i]->name;
-    CHECK_MSG(name_is_good(name), "'%.80s' is no name for a runtime, wanted 1 to 64 bytes [a-z][a-z0-9_.]*", name);
+    CHECK_MSG(name_is_good(name), "'%.80s' is not a valid runtime name, wanted 1 to 64 bytes [a-z][a-z0-9_.]*", name);
     for (size_t k = 0; k < i; k++)
       CHECK_MSG(strcmp(name, p->factories[k]->name) != 0, "two of its session factories are called '%s'", name);
   }
@@ -201,7 +203,7 @@ TAP_MAIN(
   TAP_TEST(plugin_load__opens),
   TAP_TEST(plugin_load__finds_all_its_symbols),
   TAP_TEST(plugin_load__answers_its_query),
-  TAP_TEST(plugin_load__says_its_sizes),
+  TAP_TEST(plugin_load__sets_its_sizes),
   TAP_TEST(plugin_load__has_the_abi_of_the_library),
   TAP_TEST(plugin_load__agrees_with_its_manifest),
   TAP_TEST(plugin_load__has_the_required_callbacks),

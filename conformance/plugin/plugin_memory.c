@@ -71,7 +71,7 @@ static void plugin_memory__refusals_leave_nothing(void) /* P-46, P-49 */
 }
 
 /* Each allocation of new_session fails once: it must report that and release its resources. */
-static void plugin_memory__lack_of_memory_is_told(void) /* P-46, P-49, P-61 */
+static void plugin_memory__lack_of_memory_is_reported(void) /* P-46, P-49, P-61 */
 {
   enum { MOST = 2000 };
   pg_start();
@@ -152,7 +152,7 @@ static void use_it(void *user, int thread)
   }
 }
 
-static void plugin_memory__callbacks_come_at_once(void) /* P-69 */
+static void plugin_memory__callbacks_run_concurrently(void) /* P-69 */
 {
   pg_start();
   tn_session_options *options = pg_options(NULL);
@@ -168,6 +168,6 @@ TAP_MAIN(
   TAP_TEST(plugin_memory__sessions_leave_nothing),
   TAP_TEST(plugin_memory__sessions_are_independent),
   TAP_TEST(plugin_memory__refusals_leave_nothing),
-  TAP_TEST(plugin_memory__lack_of_memory_is_told),
+  TAP_TEST(plugin_memory__lack_of_memory_is_reported),
   TAP_TEST(plugin_memory__shutdown_has_a_text),
-  TAP_TEST(plugin_memory__callbacks_come_at_once))
+  TAP_TEST(plugin_memory__callbacks_run_concurrently))

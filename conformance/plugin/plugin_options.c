@@ -17,11 +17,8 @@ static void set(tn_session_options *options, const char *field, const char *text
 
 static void make_options(tn_session_options **options)
 {
-  for (int i = 0; i < N_KINDS; i++)
-    options[i] = pg_options(i == 2 || i == 4 ? ""
-                            : i == 5         ? ":conformance_unknown=1"
-                            : i == 6         ? ":zz=,another=x"
-                                             : NULL);
+  static const char *const settings[N_KINDS] = { NULL, NULL, "", NULL, "", ":conformance_unknown=1", ":zz=,another=x" };
+  for (int i = 0; i < N_KINDS; i++) options[i] = pg_options(settings[i]);
   set(options[1], "level", "0");
   set(options[2], "intra_op_threads", "1");
   set(options[3], "inter_op_threads", "-1");
@@ -206,21 +203,21 @@ static void plugin_options__are_read_during_the_call_only(void) /* P-47 */
   pg_front_register();
   ts_open(&t, 1);
   for (int i = 0; i < 3; i++) {
-    cf_reached("a step, when its options were gone");
+    cf_reached("a step, after its options were freed");
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "y", 2 }), "twice"), 6, 0);
     tn_error_clear(&t.err);
   }
   tn_device_info info = { .struct_size = sizeof(info) };
-  cf_reached("its list_devices, when its options were gone");
+  cf_reached("its list_devices, after its options were freed");
   CHECK_OK(tn_session_device(t.session, 0, &info, &t.err), &t.err);
   static const char *const names[] = { "conformance.box" };
   for (int i = 0; i < 2; i++) {
-    cf_reached(i == 0 ? "its reset, when its options were gone" : "its reset, when those of the last one were gone");
+    cf_reached(i == 0 ? "its reset, after its options were freed" : "its second reset, after the options were freed");
     tn_status st = tn_reset(t.options, names, 1, &t.err);
     if (st != TN_UNIMPLEMENTED) CHECK_OK(st, &t.err);
     tn_error_clear(&t.err);
   }
-  cf_reached("its destroy_session, when its options were gone");
+  cf_reached("its destroy_session, after its options were freed");
   ts_fini(&t);
 }
 

@@ -49,8 +49,8 @@ static void reset_and_look(const char *const *list, size_t n, uint32_t flags, un
   for (int b = 0; b < N_BOXES; b++) {
     bool gone = bk_fails(young, named("read", b)) == TN_FAILED_PRECONDITION;
     static const char *const names[] = { "the default container", "'conformance.a'", "'conformance.b'" };
-    if ((is_new >> b & 1) != 0) CHECK_MSG(gone, "%s was to be detached, but still has its variable", names[b]);
-    else CHECK_MSG(!gone, "%s was not to be detached, but its variable is gone", names[b]);
+    if ((is_new >> b & 1) != 0) CHECK_MSG(gone, "%s should have been detached, but still has its variable", names[b]);
+    else CHECK_MSG(!gone, "%s should not have been detached, but has lost its variable", names[b]);
   }
   tn_session_destroy(young);
   CHECK_OK(tn_reset_containers(t.options, NULL, 0, TN_RESET_ALL, NULL, &t.err), &t.err);
@@ -74,13 +74,13 @@ static void plugin_reset__detaches_no_other(void) /* P-42 */
   reset_and_look(second, 1, 0, 4);
 }
 
-static void plugin_reset__without_names_is_about_the_default(void) /* P-42 */
+static void plugin_reset__without_names_detaches_the_default(void) /* P-42 */
 {
   NEEDS_RESET();
   reset_and_look(NULL, 0, 0, 1);
 }
 
-static void plugin_reset__takes_all_when_told(void) /* P-42 */
+static void plugin_reset__detaches_all_with_the_flag(void) /* P-42 */
 {
   static const char *const list[] = { "conformance.a" };
   NEEDS_RESET();
@@ -90,7 +90,7 @@ static void plugin_reset__takes_all_when_told(void) /* P-42 */
 
 static void plugin_reset__unknown_names_are_no_error(void) /* P-42 */
 {
-  static const char *const list[] = { "conformance.nobody", "conformance.b", "", "conformance.nobody" };
+  static const char *const list[] = { "conformance.absent", "conformance.b", "", "conformance.absent" };
   NEEDS_RESET();
   reset_and_look(list, 1, 0, 0);
   reset_and_look(list, 2, 0, 4);
@@ -100,7 +100,7 @@ static void plugin_reset__unknown_names_are_no_error(void) /* P-42 */
 
 static void plugin_reset__ends_every_session_of_the_factory(void) /* P-43 */
 {
-  static const char *const nobody = "conformance.nobody";
+  static const char *const absent = "conformance.absent";
   ts t;
   NEEDS_RESET();
   bk_open(&t, false, BOXES);
@@ -108,7 +108,7 @@ static void plugin_reset__ends_every_session_of_the_factory(void) /* P-43 */
   fill(second);
   CHECK_DOUBLE(bk_fetch(t.session, "read_1"), 11, 0);
   cf_reached("its reset");
-  CHECK_OK(tn_reset(t.options, &nobody, 1, &t.err), &t.err);
+  CHECK_OK(tn_reset(t.options, &absent, 1, &t.err), &t.err);
   CHECK_INT(bk_fails(t.session, "read_1"), TN_CANCELLED); /* never stale data */
   CHECK_INT(bk_fails(second, "read_1"), TN_CANCELLED);
   tn_session_destroy(second);
@@ -174,8 +174,8 @@ static void plugin_reset__leaves_other_runtimes_alone(void) /* P-43, S-RST-02 */
 TAP_MAIN(
   TAP_TEST(plugin_reset__detaches_all_that_are_named),
   TAP_TEST(plugin_reset__detaches_no_other),
-  TAP_TEST(plugin_reset__without_names_is_about_the_default),
-  TAP_TEST(plugin_reset__takes_all_when_told),
+  TAP_TEST(plugin_reset__without_names_detaches_the_default),
+  TAP_TEST(plugin_reset__detaches_all_with_the_flag),
   TAP_TEST(plugin_reset__unknown_names_are_no_error),
   TAP_TEST(plugin_reset__ends_every_session_of_the_factory),
   TAP_TEST(plugin_reset__does_not_wait_for_steps),

@@ -60,7 +60,7 @@ static void plugin_steps__feeds_are_not_written(void) /* S-RUN-28, P-46 */
 static tn_output shape_of(tn_graph *graph, tn_output x) { return ts_op1(graph, "Shape", "shape", x); }
 
 /* Outputs have the plan's element types and shapes; includes scalars, empty tensors and two fetches of one value. */
-static void plugin_steps__outputs_are_what_the_plan_says(void) /* S-RUN-01, S-RUN-02 */
+static void plugin_steps__outputs_match_the_plan(void) /* S-RUN-01, S-RUN-02 */
 {
   static const int64_t dims[][3] = { { 2, 3, 4 }, { 0, 3, 4 }, { 1, 1, 1 } };
   static const char *const feeds[] = { "x" }, *const fetches[] = { "neg", "shape", "neg", "fixed" };
@@ -97,7 +97,7 @@ static void plugin_steps__outputs_are_what_the_plan_says(void) /* S-RUN-01, S-RU
 /* ---- errors ---- */
 
 /* A kernel's status and text are preserved, the node is named, and the next step succeeds. */
-static void plugin_steps__errors_keep_their_words(void) /* P-61, P-63, S-RUN-08 */
+static void plugin_steps__errors_keep_their_texts(void) /* P-61, P-63, S-RUN-08 */
 {
   ts t;
   enter();
@@ -168,7 +168,7 @@ static void plugin_steps__of_several_threads(void) /* P-69 */
 
 TAP_MAIN(
   TAP_TEST(plugin_steps__feeds_are_not_written),
-  TAP_TEST(plugin_steps__outputs_are_what_the_plan_says),
-  TAP_TEST(plugin_steps__errors_keep_their_words),
+  TAP_TEST(plugin_steps__outputs_match_the_plan),
+  TAP_TEST(plugin_steps__errors_keep_their_texts),
   TAP_TEST(plugin_steps__sessions_of_several_threads),
   TAP_TEST(plugin_steps__of_several_threads))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callables: prepared signatures that take tensors by position and can write into tensors that the caller gives. */
+/* Callables: prepared signatures that take tensors by position and can write into tensors of the
+ * caller. */
 #include "conformance/support/oom.h"
 #include "conformance/support/session_kit.h"
 
@@ -106,13 +107,13 @@ static void callable__making_one_checks_names(void) /* S-CAL-01, S-NAM */
 {
   ts t;
   ts_open(&t, 1);
-  const char *nobody = "nobody", *far = "neg:9", *neg = "neg", *twins[] = { "x", "x:0" }, *none = NULL;
+  const char *absent = "absent", *far = "neg:9", *neg = "neg", *twins[] = { "x", "x:0" }, *none = NULL;
   tn_callable c = { 99 };
   tn_session *s = t.session;
-  CHECK_INT(tn_session_make_callable(s, NULL, NULL, 0, &nobody, 1, NULL, 0, &c, &t.err), TN_NOT_FOUND);
+  CHECK_INT(tn_session_make_callable(s, NULL, NULL, 0, &absent, 1, NULL, 0, &c, &t.err), TN_NOT_FOUND);
   CHECK_INT(c.id, 0);
-  CHECK_INT(tn_session_make_callable(s, NULL, &nobody, 1, &neg, 1, NULL, 0, &c, &t.err), TN_NOT_FOUND);
-  CHECK_INT(tn_session_make_callable(s, NULL, NULL, 0, NULL, 0, &nobody, 1, &c, &t.err), TN_NOT_FOUND);
+  CHECK_INT(tn_session_make_callable(s, NULL, &absent, 1, &neg, 1, NULL, 0, &c, &t.err), TN_NOT_FOUND);
+  CHECK_INT(tn_session_make_callable(s, NULL, NULL, 0, NULL, 0, &absent, 1, &c, &t.err), TN_NOT_FOUND);
   CHECK_INT(tn_session_make_callable(s, NULL, NULL, 0, &far, 1, NULL, 0, &c, &t.err), TN_OUT_OF_RANGE);
   CHECK_INT(tn_session_make_callable(s, NULL, twins, 2, &neg, 1, NULL, 0, &c, &t.err), TN_INVALID_ARGUMENT);
   CHECK_INT(tn_session_make_callable(s, NULL, NULL, 0, NULL, 0, NULL, 0, &c, &t.err), TN_INVALID_ARGUMENT);
@@ -140,7 +141,7 @@ static void callable__released_and_unknown_ones(void) /* S-CAL-03, S-CAL-04 */
   CHECK_INT(call(&t, none, 1, 2, fetched), TN_INVALID_ARGUMENT);
   CHECK_INT(tn_session_release_callable(t.session, none, &t.err), TN_INVALID_ARGUMENT);
 
-  tn_callable next = usual_callable(&t); /* may take the same place; the old handle stays dead */
+  tn_callable next = usual_callable(&t); /* may use the same slot; the old handle remains invalid */
   CHECK(next.id != callable.id);
   CHECK_INT(call(&t, callable, 1, 2, fetched), TN_INVALID_ARGUMENT);
   CHECK_OK(call(&t, next, 1, 2, fetched), &t.err);
@@ -148,7 +149,7 @@ static void callable__released_and_unknown_ones(void) /* S-CAL-03, S-CAL-04 */
   ts_fini(&t);
 }
 
-static void callable__many_at_once(void) /* S-CAL-03: handles of a table that grows */
+static void callable__many_at_once(void) /* S-CAL-03: handles remain valid while the table grows */
 {
   enum { N = 200 };
   ts t;
@@ -182,7 +183,8 @@ static void callable__lives_on_when_the_cache_forgets(void) /* S-RUN-30: a calla
   ts_fini(&t);
 }
 
-/* --- writing into tensors of the caller --------------------------------------------------------------------------- */
+/* --- writing into tensors of the caller
+ * --------------------------------------------------------------------------- */
 
 static void callable__writes_into_given_tensors(void)
 {
@@ -201,7 +203,7 @@ static void callable__writes_into_given_tensors(void)
       CHECK(tn_tensor_data(mine[0]) == memory);
       CHECK_DOUBLE(ts_float(mine[0]), 2.0 * (i + 1), 0);
       CHECK_DOUBLE(ts_float(fetched[1]), -i, 0);
-      CHECK(tn_tensor_is_exclusive(mine[0])); /* it stays the caller's */
+      CHECK(tn_tensor_is_exclusive(mine[0])); /* it still belongs to the caller */
       tn_tensor_unref(fetched[1]);
     }
     tn_tensor_unref(mine[0]);
@@ -241,7 +243,7 @@ static tn_tensor *immutable(float *value)
   return tensor;
 }
 
-/* What may not be written into: the step is refused and what the caller gave is still there. */
+/* Tensors that cannot be written into: the step is rejected and the caller's tensors are unchanged. */
 static void callable__refuses_tensors_that_do_not_fit(void)
 {
   ts t;
@@ -287,7 +289,7 @@ static void callable__writes_into_memory_of_the_program(void)
   ts_fini(&t);
 }
 
-static void callable__one_tensor_in_two_places(void) /* it is not the place's alone */
+static void callable__one_tensor_in_two_places(void) /* the tensor is not exclusive */
 {
   ts t;
   ts_open(&t, 1);
@@ -333,7 +335,7 @@ static void callable__failed_one_leaves_given_tensors(void) /* S-RUN-08 */
   ts_fini(&t);
 }
 
-/* The hot path: with tensors of the caller's a step on shapes that it knows allocates nothing. */
+/* The hot path: with tensors of the caller, a step on known shapes allocates nothing. */
 static void callable__steady_state_allocates_nothing(void)
 {
   FOR_LEVELS(level)
@@ -427,7 +429,7 @@ static void callable__steps_in_flight_survive_release(void) /* S-CAL-04 */
   ts_fini(&t);
 }
 
-/* Strings that the program made itself are not the library's to free. */
+/* Strings allocated by the program must not be freed by the library. */
 static void callable__does_not_write_into_foreign_strings(void) /* S-CAL-02 */
 {
   ts t;
@@ -450,7 +452,7 @@ static void callable__does_not_write_into_foreign_strings(void) /* S-CAL-02 */
 
 typedef struct late {
   ts *t;
-  _Atomic uint64_t id; /* of a callable that is gone, or about to be */
+  _Atomic uint64_t id; /* of a callable that was released, or is about to be */
   atomic_bool stop;
 } late;
 
@@ -481,7 +483,7 @@ static void callable__late_runs_leave_new_callables_alone(void) /* S-CAL-03, S-E
   for (int64_t end = ts_now_ms() + 400; ts_now_ms() < end;) {
     tn_callable old = { atomic_load(&l.id) };
     CHECK_OK(tn_session_release_callable(t.session, old, &t.err), &t.err);
-    tn_callable next = usual_callable(&t); /* most often in the same place */
+    tn_callable next = usual_callable(&t); /* usually in the same slot */
     tn_tensor *fetched[2] = { NULL, NULL };
     CHECK_OK(call(&t, next, 1, 2, fetched), &t.err);
     unref2(fetched);
@@ -492,7 +494,7 @@ static void callable__late_runs_leave_new_callables_alone(void) /* S-CAL-03, S-E
   ts_fini(&t);
 }
 
-static void callable__options_hold_for_every_run(void) /* tn_session_make_callable: options */
+static void callable__options_hold_for_every_run(void) /* the options of tn_session_make_callable */
 {
   ts t;
   tn_output in = ts_open_watched(&t, 1);
@@ -554,7 +556,7 @@ static tn_status feed_another_shape(void *arg)
   return st;
 }
 
-/* What is fed has not the shape that the graph declares, so its step is planned anew. */
+/* The feed's shape differs from the declared one, so its step gets a new plan. */
 static void callable__other_shapes_survive_lack_of_memory(void) /* S-RUN-16, S-CAN-13 */
 {
   another_shape a;

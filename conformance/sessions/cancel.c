@@ -92,7 +92,7 @@ static void slow_callback(void *user)
   slow *s = user;
   atomic_store(&s->begun, 1);
   usleep(50000);
-  s->from_inside = tn_cancellation_deregister(s->c, s->key); /* of itself: must not wait for itself */
+  s->from_inside = tn_cancellation_deregister(s->c, s->key); /* from its own callback: must not wait for itself */
   atomic_store(&s->ended, 1);
 }
 
@@ -109,7 +109,7 @@ static void cancel__deregister_waits_for_the_one_that_runs(void) /* S-CAN-09 */
   pthread_t t;
   pthread_create(&t, NULL, cancel_thread, &s);
   while (!atomic_load(&s.begun)) usleep(100);
-  CHECK(!tn_cancellation_try_deregister(s.c, s.key)); /* at once */
+  CHECK(!tn_cancellation_try_deregister(s.c, s.key)); /* immediately */
   CHECK(!atomic_load(&s.ended));
   CHECK(!tn_cancellation_deregister(s.c, s.key));
   CHECK(atomic_load(&s.ended));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration of sessions: lists among the options, a ConfigProto as bytes and as text, and what NewSession makes
- * of all that. */
+/* The configuration of sessions: list options, a ConfigProto as bytes and as text, and how
+ * NewSession uses them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -109,11 +109,11 @@ static void config__wrong_items_are_refused_and_change_nothing(void)
     { "device_count", "=1", "wanted TYPE=N" },
     { "device_count", "CPU=1,", "at byte 6" },
     { "device_count", "CPU=1,,GPU=2", "at byte 6, wanted TYPE=N" },
-    { "device_count", "CPU=99999999999", "does not fit into 32 bits" },
+    { "device_count", "CPU=99999999999", "does not fit in 32 bits" },
     { "device_filters", ",", "at byte 0" },
     { "session_inter_op_pools", "x", "wanted THREADS or THREADS@NAME" },
     { "session_inter_op_pools", "@name", "wanted THREADS or THREADS@NAME" },
-    { "session_inter_op_pools", "4294967296", "does not fit into 32 bits" },
+    { "session_inter_op_pools", "4294967296", "does not fit in 32 bits" },
     { "memory_fraction", "half", "wanted a number" },
   };
   begin();
@@ -137,7 +137,8 @@ static void config__wrong_items_are_refused_and_change_nothing(void)
 
 /* ---- a ConfigProto ---- */
 
-/* Every field that is an option, with a value that is not its default, and some that are kept. */
+/* Every field that is an option, with a value other than its default, and some fields that are only
+ * preserved. */
 static void whole_config(gk_bytes *c)
 {
   gk_bytes m = { 0 }, inner = { 0 };
@@ -145,17 +146,17 @@ static void whole_config(gk_bytes *c)
   gk_int(&m, 2, 3);
   gk_message(c, 1, &m);
   gk_int(c, 2, 2);  /* intra_op_parallelism_threads */
-  gk_int(c, 3, 55); /* placement_period: kept */
+  gk_int(c, 3, 55); /* placement_period: preserved */
   gk_text(c, 4, "/job:localhost");
   gk_int(c, 5, -1); /* inter_op_parallelism_threads */
   gk_double(&m, 1, 0.5);
-  gk_int(&m, 4, 1); /* allow_growth: kept */
+  gk_int(&m, 4, 1); /* allow_growth: preserved */
   gk_message(c, 6, &m);
   gk_int(c, 7, 1);
   gk_int(c, 8, 1);
   gk_int(c, 9, 1);
   gk_int(&inner, 3, -1); /* opt_level L0 */
-  gk_int(&inner, 2, 1);  /* do_constant_folding: kept */
+  gk_int(&inner, 2, 1);  /* do_constant_folding: preserved */
   gk_message(&m, 3, &inner);
   gk_int(&m, 6, 1); /* place_pruned_graph */
   gk_message(c, 10, &m);
@@ -196,7 +197,7 @@ static void check_whole(const tn_session_options *o)
   CHECK_STR(text, "serving");
 }
 
-/* S-CFG: the options become those of the message, but for what no ConfigProto can say. */
+/* S-CFG: the options are set from the message, except those that ConfigProto cannot express. */
 static void config__a_config_proto_sets_all_its_options(void)
 {
   gk_bytes c = { 0 };
@@ -208,7 +209,7 @@ static void config__a_config_proto_sets_all_its_options(void)
   check_whole(options);
   CHECK_INT(number_of(options, "max_signatures"), 3);
   CHECK_STR(tn_session_options_target(options), ts_runtime());
-  CHECK_OK(tn_session_options_from_config(options, NULL, 0, &err), &err); /* all at their defaults again */
+  CHECK_OK(tn_session_options_from_config(options, NULL, 0, &err), &err); /* all have their defaults again */
   CHECK_STR(items_of(options, "device_count"), "");
   CHECK_INT(number_of(options, "level"), 1);
   CHECK_DOUBLE(real_of(options, "memory_fraction"), 1, 0);
@@ -217,7 +218,8 @@ static void config__a_config_proto_sets_all_its_options(void)
   end();
 }
 
-/* As protobuf has it: the last one counts, messages are merged, another wire type is an unknown field. */
+/* Protobuf semantics: the last value counts, messages are merged, a field with another wire type is
+ * unknown. */
 static void config__repeated_and_odd_fields_are_read_as_protobuf_does(void)
 {
   gk_bytes c = { 0 }, m = { 0 };
@@ -236,7 +238,7 @@ static void config__repeated_and_odd_fields_are_read_as_protobuf_does(void)
   gk_int(&m, 2, 2);
   gk_text(&m, 1, "CPU");
   gk_message(&c, 1, &m);
-  gk_int(&m, 2, 5); /* of the type "" */
+  gk_int(&m, 2, 5); /* with an empty type */
   gk_message(&c, 1, &m);
   gk_int(&c, 11, -5);
   gk_double(&m, 1, 0.0);
@@ -253,7 +255,7 @@ static void config__repeated_and_odd_fields_are_read_as_protobuf_does(void)
   end();
 }
 
-static void config__malformed_bytes_are_refused_by_their_place(void)
+static void config__malformed_bytes_are_refused_with_their_offset(void)
 {
   static const struct {
     const char *bytes;
@@ -268,14 +270,14 @@ static void config__malformed_bytes_are_refused_by_their_place(void)
     { "\x22\x02\xc3\x28", 4, "byte 2: a text is not UTF-8" },
     { "\x22\x02\x61\x00", 4, "byte 2: a text has a NUL in it" },
     { "\x52\x02\x1a\x02", 4, "byte 2: a field is longer than what holds it" },
-    { "\x72\x03\x0a\x01\x07", 5, "byte 4: " }, /* in cluster_def, which is only kept */
+    { "\x72\x03\x0a\x01\x07", 5, "byte 4: " }, /* in cluster_def, which is only preserved */
     { "\x3f", 1, "byte 0: a field has an unknown wire type" },
   };
   begin();
   REQUIRE_OK(tn_session_options_set_int(options, "inter_op_threads", 5, &err), &err);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     CHECK_MSG(tn_session_options_from_config(options, cases[i].bytes, cases[i].size, &err) == TN_INVALID_ARGUMENT,
-              "case %zu is taken", i);
+              "case %zu is accepted", i);
     CHECK_CONTAINS(tn_error_message(&err), cases[i].part);
   }
   CHECK_INT(number_of(options, "inter_op_threads"), 5);
@@ -284,7 +286,7 @@ static void config__malformed_bytes_are_refused_by_their_place(void)
   end();
 }
 
-/* Cut anywhere and with any one byte changed: options or a status, never a crash. */
+/* Truncated anywhere, or with any one byte changed: options or a status, never a crash. */
 static void config__any_bytes_are_options_or_a_status(void)
 {
   gk_bytes c = { 0 };
@@ -309,9 +311,9 @@ static void config__any_bytes_are_options_or_a_status(void)
   end();
 }
 
-/* ---- back ---- */
+/* ---- writing ---- */
 
-static void config__what_was_read_is_written_back(void)
+static void config__a_config_read_is_written_back(void)
 {
   gk_bytes c = { 0 };
   void *bytes;
@@ -328,7 +330,7 @@ static void config__what_was_read_is_written_back(void)
   end();
 }
 
-static void config__changed_options_replace_theirs_alone(void)
+static void config__changed_options_replace_only_their_fields(void)
 {
   gk_bytes c = { 0 }, wanted = { 0 }, m = { 0 }, inner = { 0 };
   void *bytes;
@@ -343,7 +345,7 @@ static void config__changed_options_replace_theirs_alone(void)
   gk_text(&c, 99, "of the future");
   REQUIRE_OK(tn_session_options_from_config(options, c.data, c.size, &err), &err);
   REQUIRE_OK(tn_session_options_set_int(options, "inter_op_threads", 4, &err), &err);
-  REQUIRE_OK(tn_session_options_set_int(options, "level", 1, &err), &err); /* L1 is protobuf's default */
+  REQUIRE_OK(tn_session_options_set_int(options, "level", 1, &err), &err); /* L1 is the default in protobuf */
   REQUIRE_OK(tn_session_options_set_device_count(options, "CPU", 2, &err), &err);
   REQUIRE_OK(tn_session_options_set_bool(options, "static_graph", 1, &err), &err);
   CHECK_OK(tn_session_options_to_config(options, &bytes, &size, &err), &err);
@@ -366,7 +368,7 @@ static void config__changed_options_replace_theirs_alone(void)
   end();
 }
 
-/* A message that stands in two parts gets the new values once. */
+/* In a message split into two parts, changed values are written once. */
 static void config__a_message_in_two_parts_is_changed_once(void)
 {
   gk_bytes c = { 0 }, m = { 0 };
@@ -376,7 +378,7 @@ static void config__a_message_in_two_parts_is_changed_once(void)
   gk_int(&m, 6, 1);
   gk_message(&c, 10, &m);
   gk_int(&m, 6, 1);
-  gk_int(&m, 4, 9); /* kept */
+  gk_int(&m, 4, 9); /* preserved */
   gk_message(&c, 10, &m);
   REQUIRE_OK(tn_session_options_from_config(options, c.data, c.size, &err), &err);
   REQUIRE_OK(tn_session_options_set_bool(options, "place_pruned_graph", 0, &err), &err);
@@ -402,7 +404,7 @@ static void config__options_alone_become_a_config_proto(void)
   whole_config(&c);
   REQUIRE_OK(tn_session_options_from_config(options, c.data, c.size, &err), &err);
   REQUIRE_OK(tn_session_options_copy(options, &again, &err), &err);
-  CHECK_OK(tn_session_options_to_config(again, &bytes, &size, &err), &err); /* a copy has the message, too */
+  CHECK_OK(tn_session_options_to_config(again, &bytes, &size, &err), &err); /* a copy also has the message */
   CHECK_INT(size, c.size);
   tn_free(bytes);
   tn_session_options_destroy(again);
@@ -500,9 +502,10 @@ static void config__survives_lack_of_memory(void)
 
 /* ---- NewSession ---- */
 
-static int others; /* devices of the last session that are no CPUs */
+static int others; /* devices of the last session other than CPUs */
 
-/* Opens and deletes a session with these options; its CPUs as "CPU:0 CPU:1 ". */
+/* Opens and deletes a session with these options. Sets *devices to its CPUs, such as "CPU:0 CPU:1
+ * ". */
 static tn_status open_with(const char *field, const char *text, const char **devices)
 {
   static char shown[300];
@@ -587,7 +590,7 @@ static void config__a_shared_pool_has_one_number_of_threads(void)
   tn_session_destroy(first);
   CHECK_STATUS(open_with("session_inter_op_pools", "3@together", NULL), TN_INVALID_ARGUMENT, &err);
   tn_session_destroy(second);
-  CHECK_OK(open_with("session_inter_op_pools", "3@together", NULL), &err); /* nobody names it any more */
+  CHECK_OK(open_with("session_inter_op_pools", "3@together", NULL), &err); /* no session uses the pool any more */
   CHECK_STATUS(open_with("session_inter_op_pools", "0@auto,-1@auto", NULL), TN_INVALID_ARGUMENT, &err); /* S-CFG-10 */
   end();
 }
@@ -607,12 +610,12 @@ static uint64_t blocks_of_session(const char *target, const char *pools, int64_t
   return blocks;
 }
 
-/* Pools without a name are their runtime's: where it has no use for them there are none, and else each is there
- * once. */
+/* Pools without a name belong to their runtime: a runtime that needs none opens none, others open
+ * each pool once. */
 static void config__pools_are_opened_once(void)
 {
-  if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("it counts what direct and threaded hold");
-  blocks_of_session("direct", "4", 0); /* the plugin is there now */
+  if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("it counts blocks of direct and threaded");
+  blocks_of_session("direct", "4", 0); /* loads the plugin */
   CHECK_INT(blocks_of_session("direct", "4,4,4,4", 0), blocks_of_session("direct", "-1,-1,-1,-1", 0));
   blocks_of_session("threaded", "4", 0);
   uint64_t one =
@@ -623,7 +626,7 @@ static void config__pools_are_opened_once(void)
 }
 
 /* S-RO-09, S-RO-13 */
-static void config__calls_choose_among_the_pools_that_there_are(void)
+static void config__calls_choose_an_existing_pool(void)
 {
   static const struct {
     const char *pools;
@@ -636,7 +639,7 @@ static void config__calls_choose_among_the_pools_that_there_are(void)
     { "1,2,3", 2, false, TN_OK },
     { "1,2,3", -1, false, TN_OK },
     { "1,2,3", 3, false, TN_INVALID_ARGUMENT },
-    { "1,2,3", 0, true, TN_INVALID_ARGUMENT }, /* forbidden below */
+    { "1,2,3", 0, true, TN_INVALID_ARGUMENT }, /* all but the first case forbid them */
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ts t;
@@ -666,7 +669,7 @@ static void config__negative_threads_never_fail(void)
   end();
 }
 
-/* S-CFG-22: refused where they are set, whatever the runtime. */
+/* S-CFG-22: rejected when they are set, on any runtime. */
 static void config__numbers_out_of_range_are_refused(void)
 {
   static const char *const texts[] = { "nan", "-nan", "inf", "-inf", "0", "-2", "17", "1.0000001", "1e308", "-1e-300" };
@@ -681,7 +684,7 @@ static void config__numbers_out_of_range_are_refused(void)
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     CHECK_STATUS(tn_session_options_set_float(options, "memory_fraction", numbers[i], &err), TN_INVALID_ARGUMENT, &err);
     CHECK_CONTAINS(tn_error_message(&err), ", wanted above 0 and at most 1");
-    if (numbers[i] == 0) continue; /* means the default there */
+    if (numbers[i] == 0) continue; /* selects the default in a ConfigProto */
     memcpy(proto + 3, &numbers[i], sizeof numbers[i]);
     CHECK_STATUS(tn_session_options_from_config(options, proto, sizeof proto, &err), TN_INVALID_ARGUMENT, &err);
   }
@@ -714,13 +717,13 @@ TAP_MAIN(TAP_TEST(config__lists_are_built_item_by_item), TAP_TEST(config__lists_
          TAP_TEST(config__wrong_items_are_refused_and_change_nothing),
          TAP_TEST(config__a_config_proto_sets_all_its_options),
          TAP_TEST(config__repeated_and_odd_fields_are_read_as_protobuf_does),
-         TAP_TEST(config__malformed_bytes_are_refused_by_their_place),
-         TAP_TEST(config__any_bytes_are_options_or_a_status), TAP_TEST(config__what_was_read_is_written_back),
-         TAP_TEST(config__changed_options_replace_theirs_alone),
+         TAP_TEST(config__malformed_bytes_are_refused_with_their_offset),
+         TAP_TEST(config__any_bytes_are_options_or_a_status), TAP_TEST(config__a_config_read_is_written_back),
+         TAP_TEST(config__changed_options_replace_only_their_fields),
          TAP_TEST(config__a_message_in_two_parts_is_changed_once),
          TAP_TEST(config__options_alone_become_a_config_proto), TAP_TEST(config__a_file_may_be_bytes_or_text),
          TAP_TEST(config__survives_lack_of_memory), TAP_TEST(config__device_count_gives_devices),
          TAP_TEST(config__device_filters_hide_devices), TAP_TEST(config__a_shared_pool_has_one_number_of_threads),
-         TAP_TEST(config__pools_are_opened_once), TAP_TEST(config__calls_choose_among_the_pools_that_there_are),
+         TAP_TEST(config__pools_are_opened_once), TAP_TEST(config__calls_choose_an_existing_pool),
          TAP_TEST(config__negative_threads_never_fail), TAP_TEST(config__numbers_out_of_range_are_refused),
          TAP_TEST(config__opening_survives_lack_of_memory))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Default sessions: entering and leaving, sessions that go while they are on a stack. */
+/* Default sessions: entering, leaving, and sessions destroyed while they are on a stack. */
 #include "conformance/support/default_kit.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void default_session__inner_one_wins(void) /* S-DEF-03 */
   tn_session *inner = dk_session(&t);
   CHECK_OK(tn_session_enter_default(t.session, &t.err), &t.err);
   CHECK_OK(tn_session_enter_default(inner, &t.err), &t.err);
-  CHECK_OK(tn_session_enter_default(t.session, &t.err), &t.err); /* again */
+  CHECK_OK(tn_session_enter_default(t.session, &t.err), &t.err); /* entered a second time */
   CHECK(tn_session_default() == t.session);
   CHECK_OK(tn_session_leave_default(t.session, &t.err), &t.err);
   CHECK(tn_session_default() == inner);
@@ -141,8 +141,8 @@ static void *enter_and_end(void *arg)
   return NULL;
 }
 
-/* A thread that ends takes its stack along, and the sessions on it stay open. */
-static void default_session__stack_goes_with_its_thread(void)
+/* When a thread ends, its stack is freed; the sessions on it stay open. */
+static void default_session__stack_is_freed_with_its_thread(void)
 {
   ts t;
   ts_open(&t, 1);
@@ -154,7 +154,7 @@ static void default_session__stack_goes_with_its_thread(void)
   ts_fini(&t);
 }
 
-static void default_session__fork_is_found_out(void) /* S-THR-08 */
+static void default_session__fork_is_detected(void) /* S-THR-08 */
 {
   ts t;
   ts_open(&t, 1);
@@ -178,7 +178,8 @@ static void default_session__fork_is_found_out(void) /* S-THR-08 */
   CHECK_OK(tn_session_leave_default(t.session, &t.err), &t.err);
   ts_fini(&t);
 }
-/* --- sessions that go --------------------------------------------------------------------------------------------- */
+/* --- sessions destroyed on a stack
+ * -------------------------------------------------------------------------------- */
 
 static void default_session__destroyed_one_leaves_the_stack(void) /* S-DEF-19 */
 {
@@ -189,7 +190,7 @@ static void default_session__destroyed_one_leaves_the_stack(void) /* S-DEF-19 */
   CHECK_OK(tn_session_enter_default(t.session, &t.err), &t.err);
   CHECK_OK(tn_session_enter_default(b, &t.err), &t.err);
   CHECK_OK(tn_session_enter_default(a, &t.err), &t.err);
-  tn_session_destroy(a); /* in two places */
+  tn_session_destroy(a); /* it is on the stack twice */
   CHECK(tn_session_default() == b);
   tn_session_release(b);
   CHECK(tn_session_default() == t.session);
@@ -262,8 +263,9 @@ static void *eval_until_gone(void *arg)
   return NULL;
 }
 
-/* Default sessions that go while other threads evaluate in them: a step that has begun ends, the next finds none. */
-static void default_session__goes_beside_evals(void) /* S-DEF-07, S-DEF-19 */
+/* Default sessions are destroyed while other threads evaluate in them: steps that have begun end,
+ * later calls find no session. */
+static void default_session__may_be_destroyed_during_evals(void) /* S-DEF-07, S-DEF-19 */
 {
   ts t;
   ts_open(&t, 1);
@@ -329,9 +331,9 @@ TAP_MAIN(
     TAP_TEST(default_session__leaving_out_of_order_is_refused),
     TAP_TEST(default_session__null_is_refused),
     TAP_TEST(default_session__stack_has_no_bottom),
-    TAP_TEST(default_session__stack_goes_with_its_thread),
-    TAP_TEST(default_session__fork_is_found_out),
+    TAP_TEST(default_session__stack_is_freed_with_its_thread),
+    TAP_TEST(default_session__fork_is_detected),
     TAP_TEST(default_session__destroyed_one_leaves_the_stack),
     TAP_TEST(default_session__destroyed_one_leaves_all_stacks),
-    TAP_TEST(default_session__goes_beside_evals),
+    TAP_TEST(default_session__may_be_destroyed_during_evals),
     TAP_TEST(default_session__survives_every_failed_allocation))

@@ -24,7 +24,7 @@ static void eval__equals_run(void) /* S-DEF-06, S-DEF-09 */
     tn_tensor *values[] = { ts_scalar(3), ts_scalar(4) }, *a = NULL, *b = NULL;
     const float wanted = ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice");
     REQUIRE_OK(tn_session_enter_default(t.session, &t.err), &t.err);
-    for (int i = 0; i < 2; i++) { /* the thread's default, then by name */
+    for (int i = 0; i < 2; i++) { /* in the thread's default session, then in a given one */
       tn_session *session = i == 0 ? NULL : t.session;
       CHECK_OK(tn_eval(session, output_of(&t, "twice"), fed, values, 2, &a, &t.err), &t.err);
       CHECK_OK(tn_eval_name(session, "twice:0", NAMES("x:0", "y"), values, 2, &b, &t.err), &t.err);
@@ -62,7 +62,7 @@ static void eval__needs_a_session(void) /* S-DEF-02, S-DEF-07, S-DEF-09 */
   CHECK_STATUS(tn_run_operation_name(NULL, "two", NULL, NULL, 0, &t.err), TN_FAILED_PRECONDITION, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "no default session");
   pthread_t thread;
-  REQUIRE_OK(tn_session_enter_default(t.session, &t.err), &t.err); /* of this thread only */
+  REQUIRE_OK(tn_session_enter_default(t.session, &t.err), &t.err); /* for this thread only */
   REQUIRE_INT(pthread_create(&thread, NULL, eval_here, &t), 0);
   pthread_join(thread, NULL);
   CHECK_OK(tn_session_leave_default(t.session, &t.err), &t.err);
@@ -82,7 +82,7 @@ static void eval__of_another_graph_is_refused(void) /* S-DEF-08, S-DEF-09 */
   CHECK_STATUS(tn_run_operation(NULL, neg.op, &x, &value, 1, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eval(t.session, neg, &foreign_x, &value, 1, &out, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "'x' is of another graph");
-  CHECK_OK(tn_eval(t.session, neg, &x, &value, 1, &out, &t.err), &t.err); /* a given one goes before the default */
+  CHECK_OK(tn_eval(t.session, neg, &x, &value, 1, &out, &t.err), &t.err); /* a given session takes precedence */
   CHECK_DOUBLE(take(out), -1, 0);
   CHECK_OK(tn_session_leave_default(other.session, &t.err), &t.err);
   tn_tensor_unref(value);
@@ -128,14 +128,14 @@ static void eval__gives_the_codes_of_run(void) /* S-NAM-04 to 08, S-RUN-15, S-RU
   CHECK_STATUS(tn_eval(t.session, neg, &(tn_output){ NULL, 0 }, &ints, 1, &out, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eval(t.session, (tn_output){ NULL, 0 }, NULL, NULL, 0, &out, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eval(t.session, neg, NULL, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STATUS(tn_eval_name(t.session, "nobody", NULL, NULL, 0, &out, &t.err), TN_NOT_FOUND, &t.err);
+  CHECK_STATUS(tn_eval_name(t.session, "absent", NULL, NULL, 0, &out, &t.err), TN_NOT_FOUND, &t.err);
   CHECK_STATUS(tn_eval_name(t.session, "", NULL, NULL, 0, &out, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eval_name(t.session, NULL, NULL, NULL, 0, &out, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eval_name(t.session, "neg", NULL, &ints, 1, &out, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eval_name(t.session, "neg", NULL, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_run_operation(t.session, NULL, NULL, NULL, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_run_operation_name(t.session, NULL, NULL, NULL, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STATUS(tn_run_operation_name(t.session, "nobody", NULL, NULL, 0, &t.err), TN_NOT_FOUND, &t.err);
+  CHECK_STATUS(tn_run_operation_name(t.session, "absent", NULL, NULL, 0, &t.err), TN_NOT_FOUND, &t.err);
   CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
   CHECK_STATUS(tn_eval(t.session, far, NULL, NULL, 0, &out, &t.err), TN_CANCELLED, &t.err); /* S-ERR-03 */
   tn_session_destroy(t.session);
@@ -146,7 +146,7 @@ static void eval__gives_the_codes_of_run(void) /* S-NAM-04 to 08, S-RUN-15, S-RU
   ts_fini(&t);
 }
 
-/* More inputs, and longer names, than have room without an allocation. */
+/* More inputs, and longer names, than fit without an allocation. */
 enum { MANY = 20 };
 
 typedef struct wide {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Run tells of itself: records of what ran, graphs that ran, their bytes; and that nothing of it makes a step
- * fail. */
+/* Metadata of Run: records of the executed nodes, the executed graphs, their serialised form.
+ * Collecting it never makes a step fail. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "conformance/support/calls_kit.h"
 
-/* ---- a run, and what is said of it ---- */
+/* ---- a run and its metadata ---- */
 
 static tn_run_metadata *new_metadata(void)
 {
@@ -35,7 +35,7 @@ static tn_node_record record_at(const tn_run_metadata *m, size_t i)
   return r;
 }
 
-/* How many records there are of a node. */
+/* Number of records of a node. */
 static int count_of(const tn_run_metadata *m, const char *node)
 {
   int n = 0;
@@ -98,13 +98,13 @@ static void metadata__has_each_node_that_ran_and_no_other(void) /* S-MD-02 */
       tn_metadata_summary s = summary_of(m);
       CHECK(s.traced && !s.cut);
       CHECK_INT(s.devices, 1);
-      CHECK(s.threads >= 1 && s.threads <= 2); /* a runtime may have threads of its own */
+      CHECK(s.threads >= 1 && s.threads <= 2); /* a runtime may use threads of its own */
       CHECK_INT(s.partition_graphs, 0);
       CHECK_STR(tn_run_metadata_device(m, 0), "/job:localhost/replica:0/task:0/device:CPU:0");
       CHECK_NULL(tn_run_metadata_device(m, 1));
       CHECK_INT(count_of(m, "root"), 1);
       CHECK_INT(count_of(m, "other"), 0);
-      CHECK(count_of(m, "x") == 0 || record_of(m, "x").kind == TN_RECORD_EMPTY); /* S-MD-03: a feed is no work */
+      CHECK(count_of(m, "x") == 0 || record_of(m, "x").kind == TN_RECORD_EMPTY); /* S-MD-03: a fed node does no work */
       tn_node_record r = record_of(m, "root");
       CHECK_STR(r.device, tn_run_metadata_device(m, 0));
       CHECK(r.thread == 0 || r.thread >= 65536);
@@ -121,7 +121,7 @@ static void metadata__has_each_node_that_ran_and_no_other(void) /* S-MD-02 */
       }
     }
     ts_fini(&t);
-    CHECK_STR(record_of(m, "root").node, "root"); /* it does not need the session */
+    CHECK_STR(record_of(m, "root").node, "root"); /* the metadata does not need the session */
     tn_run_metadata_destroy(m);
   }
 }
@@ -179,17 +179,17 @@ static void metadata__stays_empty_without_a_request(void) /* S-MD-01, S-MD-06, S
   CHECK(is_empty(m));
   REQUIRE_OK(run_x(&t, 8, "root", 0, false, m, NULL), &t.err);
   CHECK(is_empty(m));
-  REQUIRE_OK(run_x(&t, 8, "root", 3, false, NULL, NULL), &t.err); /* the trace is dropped */
+  REQUIRE_OK(run_x(&t, 8, "root", 3, false, NULL, NULL), &t.err); /* the trace is discarded */
   REQUIRE_OK(run_x(&t, 8, "root", 3, true, m, NULL), &t.err);
   CHECK(!is_empty(m));
-  REQUIRE_OK(run_x(&t, 8, "root", 0, false, m, NULL), &t.err); /* what was there is gone */
+  REQUIRE_OK(run_x(&t, 8, "root", 0, false, m, NULL), &t.err); /* the previous contents are cleared */
   CHECK(is_empty(m));
   tn_run_metadata_destroy(m);
   tn_run_metadata_destroy(NULL);
   ts_fini(&t);
 }
 
-static void metadata__is_as_before_after_a_call_that_was_refused(void) /* S-MD-04 */
+static void metadata__is_unchanged_by_a_refused_call(void) /* S-MD-04 */
 {
   ts t;
   tn_run_metadata *m = new_metadata();
@@ -197,7 +197,7 @@ static void metadata__is_as_before_after_a_call_that_was_refused(void) /* S-MD-0
   REQUIRE_OK(run_x(&t, 8, "root", 3, false, m, NULL), &t.err);
   uint64_t step = summary_of(m).step_id, n = summary_of(m).records;
   CHECK(n > 0);
-  CHECK_STATUS(run_x(&t, 8, "nobody", 3, false, m, NULL), TN_NOT_FOUND, &t.err);
+  CHECK_STATUS(run_x(&t, 8, "absent", 3, false, m, NULL), TN_NOT_FOUND, &t.err);
   CHECK_STATUS(run_x(&t, 8, "root", 4, false, m, NULL), TN_INVALID_ARGUMENT, &t.err);
   CHECK_INT(summary_of(m).records, n);
   CHECK_INT(summary_of(m).step_id, step);
@@ -280,7 +280,7 @@ static void metadata__has_the_branch_that_was_taken(void) /* S-MD-02 */
       NODE("zero", "Const", "", INT_OF("0")) NODE("w", "While", "input: 'zero' input: 'bound'",         \
                                                   TYPES("T", I I) FUNC("cond", "Below") FUNC("body", "Next"))
 
-static void metadata__names_nodes_in_functions_by_their_way(void)
+static void metadata__names_nodes_in_functions_by_their_path(void)
 {
   ts t;
   tn_run_metadata *m = new_metadata();
@@ -317,7 +317,7 @@ static void metadata__has_each_turn_of_a_loop(void) /* S-MD-02 */
   }
 }
 
-static void metadata__says_what_waited(void)
+static void metadata__marks_nodes_that_waited(void)
 {
   ts t;
   tn_run_metadata *m = new_metadata();
@@ -335,7 +335,7 @@ static void metadata__says_what_waited(void)
   if (get.waited) CHECK(get.start_ns <= put.start_ns && get.start_ns + get.duration_ns >= put.start_ns);
   CHECK(!put.waited);
   tn_tensor_unref(out);
-  options.timeout_ms = 50; /* S-MD-04: a partial one is fit to be read */
+  options.timeout_ms = 50; /* S-MD-04: a partial trace is well-formed */
   out = NULL;
   CHECK_STATUS(tn_session_run(t.session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, m, &t.err),
                TN_DEADLINE_EXCEEDED, &t.err);
@@ -400,7 +400,7 @@ static void metadata__graphs_can_be_forbidden(void) /* S-RO-13 */
 
 /* ---- bytes ---- */
 
-/* The field of a message, when it is there: its bytes; *at is where to go on. */
+/* Reads the next field of a message, if there is one: its bytes or value. Advances *at. */
 static bool next_field(const uint8_t **at, const uint8_t *end, unsigned *field, const uint8_t **data, uint64_t *value)
 {
   uint64_t parts[2] = { 0, 0 };
@@ -500,8 +500,9 @@ static void metadata__steps_at_once_have_their_own(void)
   ts_fini(&t);
 }
 
-/* Whether a worker comes is up to the machine; what it does is of the node whose loop it is. */
-static void metadata__has_what_workers_did(void)
+/* Whether a worker helps depends on the machine; its work is recorded for the node whose loop it
+ * ran. */
+static void metadata__records_the_work_of_workers(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_session_options *options = NULL;
@@ -557,7 +558,7 @@ static void metadata__wrong_calls_are_refused(void)
   CHECK_STATUS(tn_run_metadata_summary(m, &s, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(tn_run_metadata_summary(NULL, &s, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(tn_run_metadata_record(m, 0, &r, &err), TN_OUT_OF_RANGE, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "0 records");
+  CHECK_CONTAINS(tn_error_message(&err), "the metadata has 0");
   CHECK_STATUS(tn_run_metadata_record(m, 0, NULL, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(tn_run_metadata_serialize(m, NULL, &size, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_INT(size, 0);
@@ -565,7 +566,7 @@ static void metadata__wrong_calls_are_refused(void)
   tn_run_metadata_destroy(m);
 }
 
-/* With a larger trace, so that there are several chunks. */
+/* With a larger trace, so that it has several chunks. */
 static tn_status run_once(void *arg)
 {
   ts *t = arg;
@@ -581,7 +582,7 @@ static tn_status run_once(void *arg)
   tn_status st = tn_run_metadata_create(&m, &t->err);
   if (st == TN_OK) st = tn_session_run(t->session, &options, NULL, NULL, 0, &fetch, &out, 1, NULL, 0, m, &t->err);
   if (st == TN_OK) {
-    CHECK_INT(*(const int32_t *)tn_tensor_data(out), 5); /* whatever is missing of the trace */
+    CHECK_INT(*(const int32_t *)tn_tensor_data(out), 5); /* even if parts of the trace are missing */
     if (!summary_of(m).cut) CHECK_INT(count_of(m, "w/body/next"), 5);
     st = tn_run_metadata_serialize(m, &bytes, &size, &t->err);
   }
@@ -604,17 +605,17 @@ TAP_MAIN(
   TAP_TEST(metadata__shows_shapes),
   TAP_TEST(metadata__names_nodes_that_have_nothing_to_compute),
   TAP_TEST(metadata__stays_empty_without_a_request),
-  TAP_TEST(metadata__is_as_before_after_a_call_that_was_refused),
+  TAP_TEST(metadata__is_unchanged_by_a_refused_call),
   TAP_TEST(metadata__of_a_step_that_fails_has_what_ran),
   TAP_TEST(metadata__comes_from_callables_too),
   TAP_TEST(metadata__has_the_branch_that_was_taken),
-  TAP_TEST(metadata__names_nodes_in_functions_by_their_way),
+  TAP_TEST(metadata__names_nodes_in_functions_by_their_path),
   TAP_TEST(metadata__has_each_turn_of_a_loop),
-  TAP_TEST(metadata__says_what_waited),
+  TAP_TEST(metadata__marks_nodes_that_waited),
   TAP_TEST(metadata__gives_the_graph_that_ran),
   TAP_TEST(metadata__graphs_can_be_forbidden),
   TAP_TEST(metadata__bytes_are_a_run_metadata),
   TAP_TEST(metadata__steps_at_once_have_their_own),
-  TAP_TEST(metadata__has_what_workers_did),
+  TAP_TEST(metadata__records_the_work_of_workers),
   TAP_TEST(metadata__wrong_calls_are_refused),
   TAP_TEST(metadata__without_memory_the_trace_is_cut))

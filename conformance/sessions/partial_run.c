@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs: one step in several calls. What may be asked, what a refusal leaves, what ends a run. */
+/* Partial runs: one step in several calls. Tests which calls are allowed, the state after a
+ * rejected call, and what ends a run. */
 #include "conformance/support/partial_kit.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ static void open_steps(ts *t, int level, const char *text)
 
 /* ---- one run ---- */
 
-static void partial_run__goes_on_from_call_to_call(void) /* S-PR-01, S-PR-02, S-PR-20 */
+static void partial_run__continues_from_call_to_call(void) /* S-PR-01, S-PR-02, S-PR-20 */
 {
   ts t;
   FOR_OPEN(t, STEPS)
@@ -47,13 +48,13 @@ static void partial_run__takes_calls_of_any_size(void) /* S-PR-18, S-PR-20, S-PR
     CHECK_OK(pk_give(&t, run, FEEDS({ "y", 4 }, { "x", 2 })), &t.err);
     CHECK_OK(pk_give(&t, run, NULL), &t.err);
     CHECK_DOUBLE(pk_get(&t, run, NULL, "b"), 7, 0);
-    CHECK_OK(pk_give(&t, run, FEEDS({ "z", 5 })), &t.err); /* all is fed, not all fetched */
+    CHECK_OK(pk_give(&t, run, FEEDS({ "z", 5 })), &t.err); /* everything is fed, but not everything fetched */
     CHECK_OK(pk_call(t.session, run, NULL, NAMES("c", "a"), fetched, &t.err), &t.err);
     CHECK_DOUBLE(ts_float(fetched[0]), 35, 0);
     CHECK_DOUBLE(ts_float(fetched[1]), 3, 0);
     for (int i = 0; i < 2; i++) tn_tensor_unref(fetched[i]);
     CHECK(pk_has_ended(&t, run));
-    run = pk_begin(&t, xyz, abc, NULL); /* all at once */
+    run = pk_begin(&t, xyz, abc, NULL); /* everything in one call */
     CHECK_OK(pk_call(t.session, run, FEEDS({ "z", 1 }, { "y", 2 }, { "x", 3 }), abc, fetched, &t.err), &t.err);
     for (int i = 0; i < 3; i++) {
       CHECK_DOUBLE(ts_float(fetched[i]), i == 0 ? 4 : 6, 0);
@@ -72,7 +73,7 @@ static void partial_run__needs_all_declared_feeds_to_end(void) /* S-PR-20, S-RUN
     tn_partial_run run = pk_begin(&t, NAMES("x", "z"), NAMES("a"), NULL);
     CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 1 }), "a"), 2, 0);
     CHECK_OK(pk_give(&t, run, NULL), &t.err);
-    CHECK_OK(pk_give(&t, run, FEEDS({ "z", 1 })), &t.err); /* which nothing reads */
+    CHECK_OK(pk_give(&t, run, FEEDS({ "z", 1 })), &t.err); /* no node reads it */
     CHECK(pk_has_ended(&t, run));
     run = pk_begin(&t, NULL, NAMES("one"), NULL);
     CHECK_DOUBLE(pk_get(&t, run, NULL, "one"), 1, 0);
@@ -119,7 +120,7 @@ static void partial_run__starts_at_once(void) /* S-PR-04 */
     tn_partial_run run = pk_begin(&t, NAMES("x"), NAMES("sum"), NAMES("inc"));
     CHECK_DOUBLE(ts_run1(&t, NULL, "read"), 1, 0);
     CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 5 }), "sum"), 6, 0);
-    CHECK_DOUBLE(ts_run1(&t, NULL, "read"), 1, 0); /* once */
+    CHECK_DOUBLE(ts_run1(&t, NULL, "read"), 1, 0); /* it ran once */
   }
   vk_fini(&t);
 }
@@ -137,7 +138,7 @@ static void partial_run__may_have_targets_only(void) /* S-PR-19, S-PR-21 */
     CHECK_DOUBLE(ts_run1(&t, NULL, "read"), 5, 0);
     CHECK_INT(ts_counted(4), 1);
     CHECK(pk_has_ended(&t, run));
-    run = pk_begin(&t, NULL, NULL, NAMES("inc")); /* the next call is the last one */
+    run = pk_begin(&t, NULL, NULL, NAMES("inc")); /* the next call is the last */
     CHECK_OK(pk_give(&t, run, NULL), &t.err);
     CHECK(pk_has_ended(&t, run));
     CHECK_DOUBLE(ts_run1(&t, NULL, "read"), 6, 0);
@@ -145,7 +146,7 @@ static void partial_run__may_have_targets_only(void) /* S-PR-19, S-PR-21 */
   vk_fini(&t);
 }
 
-/* ---- what is refused ---- */
+/* ---- errors in arguments ---- */
 
 static void partial_run__setup_checks_names(void) /* S-PR-05, S-PR-06, S-PR-07, S-PR-09, S-NAM-04, S-NAM-08 */
 {
@@ -199,20 +200,20 @@ static void partial_run__setup_needs_a_graph_and_good_options(void) /* S-GRA-01,
   run = pk_begin(&t, xyz, abc, NULL);
   CHECK_OK(tn_session_finalize(t.session, &t.err), &t.err);
   CHECK_OK(tn_session_partial_release(t.session, run, &t.err), &t.err);
-  run = pk_begin(&t, xyz, abc, NULL); /* compiled before */
+  run = pk_begin(&t, xyz, abc, NULL); /* the signature was already compiled */
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "a"), 3, 0);
   CHECK_INT(pk_setup(&t, xyz, NAMES("a"), NULL, &run), TN_FAILED_PRECONDITION);
   ts_fini(&t);
 }
 
-static void partial_run__knows_its_handles(void) /* S-PR-10, S-PR-31 */
+static void partial_run__unknown_handles_are_refused(void) /* S-PR-10, S-PR-31 */
 {
   ts t;
   ts_init(&t, 1);
   open_steps(&t, 1, STEPS);
   tn_session *other = bk_session(&t);
   tn_partial_run run = pk_begin(&t, xyz, abc, NULL), bad[4] = { { 0 }, { UINT64_MAX }, { run.id + 1000 } };
-  REQUIRE_OK(pk_setup_with(&t, other, NULL, xyz, abc, NULL, &bad[3]), &t.err); /* a foreign one */
+  REQUIRE_OK(pk_setup_with(&t, other, NULL, xyz, abc, NULL, &bad[3]), &t.err); /* a run of another session */
   for (int i = 0; i < 4; i++) {
     CHECK_INT(pk_fails(&t, bad[i], FEEDS({ "x", 2 }), "a"), TN_INVALID_ARGUMENT);
     CHECK_CONTAINS(tn_error_message(&t.err), "no such run");
@@ -231,12 +232,12 @@ static void partial_run__knows_its_handles(void) /* S-PR-10, S-PR-31 */
   ts_fini(&t);
 }
 
-/* Each of these is refused, and nothing of it happens. */
+/* Each of these calls is rejected and has no effect. */
 static void check_refusals(ts *t, tn_partial_run run)
 {
   CHECK_INT(pk_give(t, run, FEEDS({ "y", 1 }, { "one", 1 })), TN_INVALID_ARGUMENT); /* S-PR-11 */
   CHECK_CONTAINS(tn_error_message(&t->err), "'one'");
-  CHECK_INT(pk_give(t, run, FEEDS({ "y", 1 }, { "nobody", 1 })), TN_INVALID_ARGUMENT);
+  CHECK_INT(pk_give(t, run, FEEDS({ "y", 1 }, { "absent", 1 })), TN_INVALID_ARGUMENT);
   CHECK_INT(pk_fails(t, run, FEEDS({ "y", 1 }), "bz"), TN_INVALID_ARGUMENT);
   CHECK_INT(pk_give(t, run, FEEDS({ "y", 1 }, { "x", 9 })), TN_INVALID_ARGUMENT); /* S-PR-12 */
   CHECK_CONTAINS(tn_error_message(&t->err), "earlier");
@@ -343,13 +344,13 @@ static void partial_run__an_error_ends_that_run_alone(void) /* S-PR-23, S-PR-24,
   ts_fini(&t);
 }
 
-static void partial_run__what_failed_in_setup_is_told_by_the_first_call(void) /* S-PR-04, S-PR-23 */
+static void partial_run__nodes_that_failed_in_setup_are_reported_by_the_first_call(void) /* S-PR-04, S-PR-23 */
 {
   ts t;
   FOR_OPEN(t, FAILURES)
   {
     tn_partial_run run = pk_begin(&t, xyz, NAMES("a"), NAMES("early"));
-    CHECK_INT(pk_fails(&t, run, FEEDS({ "x", 2 }), "b"), TN_INVALID_ARGUMENT); /* refused before */
+    CHECK_INT(pk_fails(&t, run, FEEDS({ "x", 2 }), "b"), TN_INVALID_ARGUMENT); /* before the error is reported */
     CHECK_INT(pk_fails(&t, run, FEEDS({ "x", 2 }), "a"), 13);
     CHECK_STR(tn_error_node(&t.err), "early");
     CHECK(pk_has_ended(&t, run));
@@ -359,21 +360,21 @@ static void partial_run__what_failed_in_setup_is_told_by_the_first_call(void) /*
   ts_fini(&t);
 }
 
-static void partial_run__a_failed_target_is_told_by_the_last_call(void) /* S-PR-22 */
+static void partial_run__a_failed_target_is_reported_by_the_last_call(void) /* S-PR-22 */
 {
   ts t;
   FOR_OPEN(t, FAILURES)
   {
     tn_partial_run run = pk_begin(&t, NAMES("x", "y"), NAMES("a"), NAMES("below"));
     CHECK_OK(pk_give(&t, run, FEEDS({ "x", 2 })), &t.err);
-    CHECK_INT(pk_fails(&t, run, FEEDS({ "y", 1 }), "a"), 9); /* the fetch itself is well */
+    CHECK_INT(pk_fails(&t, run, FEEDS({ "y", 1 }), "a"), 9); /* the fetched node itself does not fail */
     CHECK_STR(tn_error_node(&t.err), "bad");
     CHECK(pk_has_ended(&t, run));
   }
   ts_fini(&t);
 }
 
-static void partial_run__misses_placeholders_below_which_it_fetches(void) /* S-PR-26 */
+static void partial_run__names_missing_placeholders_of_a_fetch(void) /* S-PR-26 */
 {
   ts t;
   FOR_OPEN(t, STEPS)
@@ -384,9 +385,9 @@ static void partial_run__misses_placeholders_below_which_it_fetches(void) /* S-P
     CHECK_CONTAINS(tn_error_message(&t.err), "placeholder 'y'");
     CHECK_STR(tn_error_node(&t.err), "y");
     CHECK(pk_has_ended(&t, run));
-    run = pk_begin(&t, NAMES("x"), NAMES("a", "y"), NULL); /* itself */
+    run = pk_begin(&t, NAMES("x"), NAMES("a", "y"), NULL); /* the placeholder itself */
     CHECK_INT(pk_fails(&t, run, NULL, "y"), TN_INVALID_ARGUMENT);
-    run = pk_begin(&t, NAMES("x"), NAMES("a"), NAMES("b")); /* a target that lacks it: of the last call */
+    run = pk_begin(&t, NAMES("x"), NAMES("a"), NAMES("b")); /* a target needs 'y': the last call fails */
     CHECK_INT(pk_fails(&t, run, FEEDS({ "x", 2 }), "a"), TN_INVALID_ARGUMENT);
     CHECK_CONTAINS(tn_error_message(&t.err), "placeholder 'y'");
     CHECK(pk_has_ended(&t, run));
@@ -395,7 +396,7 @@ static void partial_run__misses_placeholders_below_which_it_fetches(void) /* S-P
 }
 
 TAP_MAIN(
-  TAP_TEST(partial_run__goes_on_from_call_to_call),
+  TAP_TEST(partial_run__continues_from_call_to_call),
   TAP_TEST(partial_run__takes_calls_of_any_size),
   TAP_TEST(partial_run__needs_all_declared_feeds_to_end),
   TAP_TEST(partial_run__runs_are_independent),
@@ -403,11 +404,11 @@ TAP_MAIN(
   TAP_TEST(partial_run__may_have_targets_only),
   TAP_TEST(partial_run__setup_checks_names),
   TAP_TEST(partial_run__setup_needs_a_graph_and_good_options),
-  TAP_TEST(partial_run__knows_its_handles),
+  TAP_TEST(partial_run__unknown_handles_are_refused),
   TAP_TEST(partial_run__a_refused_call_consumes_nothing),
   TAP_TEST(partial_run__names_have_one_meaning),
   TAP_TEST(partial_run__checks_declared_shapes_when_asked),
   TAP_TEST(partial_run__an_error_ends_that_run_alone),
-  TAP_TEST(partial_run__what_failed_in_setup_is_told_by_the_first_call),
-  TAP_TEST(partial_run__a_failed_target_is_told_by_the_last_call),
-  TAP_TEST(partial_run__misses_placeholders_below_which_it_fetches))
+  TAP_TEST(partial_run__nodes_that_failed_in_setup_are_reported_by_the_first_call),
+  TAP_TEST(partial_run__a_failed_target_is_reported_by_the_last_call),
+  TAP_TEST(partial_run__names_missing_placeholders_of_a_fetch))

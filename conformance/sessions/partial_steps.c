@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes on in partial runs: branches, loops, waiting, threads, and what ends them from outside. */
+/* Execution in partial runs: branches, loops, waiting, threads, and external ends. */
 #include "conformance/support/partial_kit.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static void open_text(ts *t, int level, const char *text)
   for (int level = (ts_init(&t, 1), 0); level <= 1; level++)            \
     if (open_text(&t, level, text), true)
 
-/* ---- what runs ---- */
+/* ---- which nodes run ---- */
 
 #define BRANCHES                                                                                                  \
   ANY("x", "DT_FLOAT") ANY("y", "DT_FLOAT") ANY("f", "DT_FLOAT") SCALAR("one", "1")                               \
@@ -31,7 +31,7 @@ static void partial_steps__take_branches(void) /* S-PR-13, S-PR-27, S-EXE-05, S-
   {
     tn_partial_run run = pk_begin(&t, NAMES("x", "y", "f"), NAMES("yes", "m", "m:1"), NULL);
     CHECK_OK(pk_give(&t, run, FEEDS({ "x", 3 })), &t.err);
-    CHECK_INT(pk_fails(&t, run, NULL, "yes"), TN_INVALID_ARGUMENT); /* the predicate is open */
+    CHECK_INT(pk_fails(&t, run, NULL, "yes"), TN_INVALID_ARGUMENT); /* the predicate is not known yet */
     CHECK_CONTAINS(tn_error_message(&t.err), "'f:0'");
     CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "f", 0 }), "yes"), 3, 0);
     CHECK_INT(pk_fails(&t, run, NULL, "m"), TN_INVALID_ARGUMENT); /* y may be needed */
@@ -46,7 +46,7 @@ static void partial_steps__take_branches(void) /* S-PR-13, S-PR-27, S-EXE-05, S-
   ts_fini(&t);
 }
 
-static void partial_steps__give_tensors_of_the_callers_own(void) /* S-RUN-27, S-RUN-28 */
+static void partial_steps__fetch_tensors_owned_by_the_caller(void) /* S-RUN-27, S-RUN-28 */
 {
   ts t;
   FOR_OPEN(t, BRANCHES NODE("sum", "AddV2", "input: 'other' input: 'y'", F))
@@ -55,7 +55,7 @@ static void partial_steps__give_tensors_of_the_callers_own(void) /* S-RUN-27, S-
     tn_tensor *feed = ts_scalar(3), *fetched[2] = { NULL, NULL };
     tn_partial_run run = pk_begin(&t, NAMES("x", "y"), NAMES("same", "other", "sum"), NULL);
     REQUIRE_OK(tn_session_partial_run(t.session, run, &x, &feed, 1, names, fetched, 2, &t.err), &t.err);
-    *(float *)tn_tensor_data(feed) = 100; /* nobody reads it any more */
+    *(float *)tn_tensor_data(feed) = 100; /* it is not read any more */
     for (int i = 0; i < 2; i++) {
       CHECK_DOUBLE(ts_float(fetched[i]), 3, 0);
       CHECK(tn_tensor_is_exclusive(fetched[i]));
@@ -68,7 +68,7 @@ static void partial_steps__give_tensors_of_the_callers_own(void) /* S-RUN-27, S-
   ts_fini(&t);
 }
 
-/* c counts; d waits for the placeholder y only. */
+/* c counts; d depends on the placeholder y only. */
 #define WAITS_FOR_FEED \
   ANY("x", "DT_FLOAT") ANY("y", "DT_FLOAT") NODE("d", "TestCount", "input: 'x' input: '^y'", SLOT(1))
 
@@ -91,7 +91,7 @@ static void partial_steps__wait_for_feeds_by_control_edges(void) /* S-PR-13, S-E
   LOOP_LIBRARY START ANY("y", "DT_FLOAT") COUNTS NODE("ten_y", "AddV2", "input: 'ten' input: 'y'", F)             \
   NODE("few_y", "AddV2", "input: 'few' input: 'y'", F)
 
-static void partial_steps__go_round_in_loops(void) /* S-EXE-13 */
+static void partial_steps__run_loops(void) /* S-EXE-13 */
 {
   ts t;
   FOR_OPEN(t, ROUNDS)
@@ -140,22 +140,22 @@ static void open_waiting(ts *t, int64_t timeout_ms)
   t->session = bk_session(t);
 }
 
-static void partial_steps__wait_in_one_call_for_another(void) /* S-PR-02: a dequeue in front of its enqueue */
+static void partial_steps__wait_in_one_call_for_another(void) /* S-PR-02: a dequeue before its enqueue */
 {
   ts t;
   open_waiting(&t, 0);
   tn_partial_run run = pk_begin(&t, NAMES("x", "y"), NAMES("begun", "got", "sum"), NAMES("put"));
-  CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 3 }), "begun"), 3, 0); /* which lets "put" and then "get" go on */
+  CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 3 }), "begun"), 3, 0); /* lets "put" and then "get" run */
   CHECK_DOUBLE(pk_get(&t, run, NULL, "got"), 3, 0);
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "y", 4 }), "sum"), 7, 0);
   CHECK(pk_has_ended(&t, run));
-  run = pk_begin(&t, NAMES("x", "y"), NAMES("begun", "got"), NAMES("puty")); /* and the other way round */
+  run = pk_begin(&t, NAMES("x", "y"), NAMES("begun", "got"), NAMES("puty")); /* the other way round */
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 3 }), "begun"), 3, 0);
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "y", 4 }), "got"), 4, 0);
   ts_fini(&t);
 }
 
-static void partial_steps__wait_for_other_steps(void) /* a fetch below a blocked dequeue */
+static void partial_steps__wait_for_other_steps(void) /* a fetch that depends on a blocked dequeue */
 {
   ts t;
   open_waiting(&t, 0);
@@ -188,7 +188,7 @@ static void partial_steps__have_a_time_limit_for_each_call(void) /* S-PR-28, S-P
     CHECK(ts_now_ms() - begin >= 55 && ts_now_ms() - begin < 5000);
     CHECK_CONTAINS(tn_error_message(&t.err), "'get'");
     CHECK(pk_has_ended(&t, run));
-    CHECK_DOUBLE(pk_get(&t, idle, FEEDS({ "x", 2 }), "begun"), 2, 0); /* time between calls is nobody's */
+    CHECK_DOUBLE(pk_get(&t, idle, FEEDS({ "x", 2 }), "begun"), 2, 0); /* time between calls does not count */
     CHECK_INT(bk_target(t.session, "put", 8), TN_OK);
     CHECK_DOUBLE(bk_fetch(t.session, "get"), 8, 0); /* S-CAN-12 */
     ts_fini(&t);
@@ -207,7 +207,7 @@ static void partial_steps__have_a_time_limit_for_each_call(void) /* S-PR-28, S-P
                        LIST("Tout", "type: DT_FLOAT") "attr { key: 'f' value { func { name: 'Take' } } }")        \
                   NODE("more", "TestCount", "input: 'take'", SLOT(5))
 
-static void partial_steps__what_waits_has_the_limit_of_the_call_that_goes_on(void) /* S-PR-28 */
+static void partial_steps__a_waiting_node_has_the_limit_of_the_current_call(void) /* S-PR-28 */
 {
   ts t;
   bk_open(&t, true, IN_FUNCTION);
@@ -220,16 +220,16 @@ static void partial_steps__what_waits_has_the_limit_of_the_call_that_goes_on(voi
   t.session = bk_session(&t);
   REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("y"), NAMES("more", "neg"), NULL, &run), &t.err);
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "y", 1 }), "neg"), -1, 0);
-  ts_sleep_ms(250); /* the first call's limit is long over */
+  ts_sleep_ms(250); /* the time limit of the first call has long passed */
   CHECK_INT(bk_target(t.session, "put", 8), TN_OK);
   CHECK_DOUBLE(pk_get(&t, run, NULL, "more"), 8, 0);
   CHECK_MSG(tn_error_code(&t.err) == TN_OK, "%s", tn_error_message(&t.err));
   ts_fini(&t);
 }
 
-/* ---- ends from outside ---- */
+/* ---- external ends ---- */
 
-/* A run whose dequeue waits while nobody calls: the element that comes then. */
+/* A run whose dequeue waits between calls and then receives an element. */
 static tn_partial_run begin_waiting(ts *t, const tn_run_options *options)
 {
   tn_partial_run run = { 0 };
@@ -278,7 +278,7 @@ static void partial_steps__end_with_their_session(void) /* S-LIFE-11 */
   ts_fini(&t);
 }
 
-/* What waited in a run that nobody calls does not take what comes afterwards. */
+/* A node waiting in a run between calls takes no later elements. */
 static void check_nothing_taken(ts *t)
 {
   CHECK_INT(bk_target(t->session, "put", 8), TN_OK);
@@ -286,7 +286,7 @@ static void check_nothing_taken(ts *t)
   CHECK_DOUBLE(bk_fetch(t->session, "get"), 8, 0);
 }
 
-static void partial_steps__release_lets_go_of_what_waits(void) /* S-PR-31 */
+static void partial_steps__release_ends_waiting_nodes(void) /* S-PR-31 */
 {
   ts t;
   open_waiting(&t, 0);
@@ -294,7 +294,7 @@ static void partial_steps__release_lets_go_of_what_waits(void) /* S-PR-31 */
   CHECK_OK(tn_session_partial_release(t.session, run, &t.err), &t.err);
   check_nothing_taken(&t);
   CHECK(pk_has_ended(&t, run));
-  run = begin_waiting(&t, NULL); /* a call in flight */
+  run = begin_waiting(&t, NULL); /* a call is in progress */
   pk_thread p = { .session = t.session, .run = run, .fetch = "got" };
   pk_start(&p);
   ts_sleep_ms(20);
@@ -323,7 +323,7 @@ static void partial_steps__are_cancelled_by_their_token(void) /* S-PR-32, S-RO-1
   check_nothing_taken(&t);
   CHECK_INT(pk_fails(&t, idle, NULL, "got"), TN_CANCELLED);
   CHECK(pk_has_ended(&t, idle));
-  CHECK_OK(pk_setup_with(&t, t.session, &options, NAMES("y"), NAMES("got"), NULL, &run), &t.err); /* cancelled before */
+  CHECK_OK(pk_setup_with(&t, t.session, &options, NAMES("y"), NAMES("got"), NULL, &run), &t.err); /* cancelled */
   CHECK_INT(pk_fails(&t, run, FEEDS({ "y", 1 }), "got"), TN_CANCELLED);
   tn_cancellation_unref(options.cancellation);
   ts_fini(&t);
@@ -340,7 +340,7 @@ static void partial_steps__abandoned_runs_give_their_memory_back(void) /* S-PR-3
     if (i % 2 == 0) CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 1 }), "a"), 2, 0);
     CHECK_OK(tn_session_partial_release(t.session, run, &t.err), &t.err);
     if (i == 20) before = tn_test_live_bytes();
-    if (i > 20 && i % 2 == 0) CHECK_MSG(tn_test_live_bytes() <= before, "run %d: %llu bytes more", i,
+    if (i > 20 && i % 2 == 0) CHECK_MSG(tn_test_live_bytes() <= before, "run %d: live memory grew by %llu bytes", i,
                                         (unsigned long long)(tn_test_live_bytes() - before));
   }
   ts_fini(&t);
@@ -397,7 +397,7 @@ static void *work(void *arg)
   return NULL;
 }
 
-static void partial_steps__runs_go_on_at_once(void) /* S-PR-34, S-THR-01 */
+static void partial_steps__runs_are_concurrent(void) /* S-PR-34, S-THR-01 */
 {
   ts t;
   worker w[8];
@@ -412,7 +412,8 @@ static void partial_steps__runs_go_on_at_once(void) /* S-PR-34, S-THR-01 */
   ts_fini(&t);
 }
 
-/* Everything at once on a handful of runs: any answer is right that a call may give. */
+/* Calls of all kinds run concurrently on a few runs; any result that the call may return is
+ * accepted. */
 #define N_RUNS 6
 typedef struct crowd {
   tn_session *session;
@@ -452,7 +453,7 @@ static void *meddle(void *arg)
   return NULL;
 }
 
-static void partial_steps__survive_a_crowd(void) /* S-PR-34, S-PR-29, S-PR-31 */
+static void partial_steps__survive_concurrent_calls(void) /* S-PR-34, S-PR-29, S-PR-31 */
 {
   for (int how = 0; how < 6; how++) {
     ts t;
@@ -468,7 +469,7 @@ static void partial_steps__survive_a_crowd(void) /* S-PR-34, S-PR-29, S-PR-31 */
     ts_sleep_ms(20);
     atomic_store(&c.over, true);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    tn_cancellation_unref(c.cancellation); /* runs that are left hold it */
+    tn_cancellation_unref(c.cancellation); /* runs that are still open hold a reference */
     ts_fini(&t);
   }
 }
@@ -485,7 +486,8 @@ static void partial_steps__keep_to_the_sessions_memory(void) /* S-CAN-13, S-PR-2
   t.session = bk_session(&t);
   for (int i = 0; i < 4; i++) {
     bool fits = i % 2 == 0;
-    tn_tensor *tensors[] = { ts_filled(1, fits ? &one : &many, 1), ts_filled(1, fits ? &one : &many, 1) }, *fetched;
+    const int64_t *n = fits ? &one : &many;
+    tn_tensor *tensors[] = { ts_filled(1, n, 1), ts_filled(1, n, 1) }, *fetched;
     tn_partial_run run = pk_begin(&t, NAMES("x", "y"), NAMES("a", "b"), NULL);
     tn_status st = tn_session_partial_run(t.session, run, feeds, tensors, 2, &b, &fetched, 1, &t.err);
     CHECK_STATUS(st, fits ? TN_OK : TN_RESOURCE_EXHAUSTED, &t.err);
@@ -556,7 +558,7 @@ static void destroy_thing(const tn_session_factory *self, tn_runtime_session *se
 static tn_status has_none(const tn_session_factory *self, tn_runtime_session *session, tn_error *err)
 {
   (void)self, (void)session;
-  return tn_error_set(err, TN_UNIMPLEMENTED, "it runs whole plans only");
+  return tn_error_set(err, TN_UNIMPLEMENTED, "it only runs whole plans");
 }
 
 static void partial_steps__a_runtime_may_have_none(void) /* S-PR-33 */
@@ -576,7 +578,7 @@ static void partial_steps__a_runtime_may_have_none(void) /* S-PR-33 */
     ts_start(&t);
     CHECK_STATUS(pk_setup(&t, NAMES("x"), NAMES("neg"), NULL, &run), i == 0 ? TN_OK : TN_UNIMPLEMENTED, &t.err);
     if (i == 0) CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "neg"), -2, 0);
-    else CHECK_CONTAINS(tn_error_message(&t.err), "whole plans only");
+    else CHECK_CONTAINS(tn_error_message(&t.err), "only runs whole plans");
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }), "neg"), -3, 0);
     tn_session_destroy(t.session);
     t.session = NULL;
@@ -587,22 +589,22 @@ static void partial_steps__a_runtime_may_have_none(void) /* S-PR-33 */
 
 TAP_MAIN(
   TAP_TEST(partial_steps__take_branches),
-  TAP_TEST(partial_steps__give_tensors_of_the_callers_own),
+  TAP_TEST(partial_steps__fetch_tensors_owned_by_the_caller),
   TAP_TEST(partial_steps__wait_for_feeds_by_control_edges),
-  TAP_TEST(partial_steps__go_round_in_loops),
+  TAP_TEST(partial_steps__run_loops),
   TAP_TEST(partial_steps__keep_the_steps_container),
   TAP_TEST(partial_steps__wait_in_one_call_for_another),
   TAP_TEST(partial_steps__wait_for_other_steps),
   TAP_TEST(partial_steps__have_a_time_limit_for_each_call),
-  TAP_TEST(partial_steps__what_waits_has_the_limit_of_the_call_that_goes_on),
+  TAP_TEST(partial_steps__a_waiting_node_has_the_limit_of_the_current_call),
   TAP_TEST(partial_steps__end_when_the_session_is_closed),
   TAP_TEST(partial_steps__end_with_their_session),
-  TAP_TEST(partial_steps__release_lets_go_of_what_waits),
+  TAP_TEST(partial_steps__release_ends_waiting_nodes),
   TAP_TEST(partial_steps__are_cancelled_by_their_token),
   TAP_TEST(partial_steps__abandoned_runs_give_their_memory_back),
   TAP_TEST(partial_steps__calls_on_one_run_take_turns),
-  TAP_TEST(partial_steps__runs_go_on_at_once),
-  TAP_TEST(partial_steps__survive_a_crowd),
+  TAP_TEST(partial_steps__runs_are_concurrent),
+  TAP_TEST(partial_steps__survive_concurrent_calls),
   TAP_TEST(partial_steps__keep_to_the_sessions_memory),
   TAP_TEST(partial_steps__survive_failing_allocations),
   TAP_TEST(partial_steps__a_runtime_may_have_none))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where nodes stand: devices that nodes ask for, soft placement, the log, and who may know. */
+/* Placement of nodes: requested devices, soft placement, the log, and queries. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define CPU(n) "/job:localhost/replica:0/task:0/device:CPU:" #n
 
-/* ---- a graph, and what is said of it ---- */
+/* ---- a graph and its placement ---- */
 
 static tn_output add(tn_graph *graph, const char *name, tn_output x, tn_output y, const char *device)
 {
@@ -26,7 +26,7 @@ static tn_output add(tn_graph *graph, const char *name, tn_output x, tn_output y
   return (tn_output){ op, 0 };
 }
 
-/* Whether sessions of the runtime have devices other than CPUs. */
+/* Whether the runtime's sessions have devices other than CPUs. */
 static bool has_other_devices(void)
 {
   static int found = -1;
@@ -44,8 +44,8 @@ static bool has_other_devices(void)
   return found;
 }
 
-/* in: a placeholder; good = in + in; bad = good + in on `device`; last = bad + in. Not yet opened. It has CPUs only:
- * others are hidden. */
+/* in: a placeholder; good = in + in; bad = good + in on `device`; last = bad + in. Not yet opened.
+ * The session has CPUs only; other devices are hidden. */
 static void begin(ts *t, const char *device)
 {
   ts_init(t, 1);
@@ -73,13 +73,13 @@ static const char *device_of(ts *t, const char *node)
   return tn_session_device_of(t->session, node, &p, &t->err) == TN_OK ? p.device : tn_error_message(&t->err);
 }
 
-/* ---- devices that nodes ask for ---- */
+/* ---- requested devices ---- */
 
-/* S-CFG-02: what TensorFlow accepts and refuses, in a session with CPU:0 and CPU:1. */
+/* S-CFG-02: device names that TensorFlow accepts and rejects, in a session with CPU:0 and CPU:1. */
 static void placement__names_of_devices_may_be_partial(void)
 {
   static const struct {
-    const char *device, *wanted; /* NULL: refused */
+    const char *device, *wanted; /* NULL: rejected */
   } cases[] = {
     { "", CPU(0) },
     { "/", CPU(0) },
@@ -123,7 +123,8 @@ static void placement__names_of_devices_may_be_partial(void)
   }
 }
 
-/* S-CFG-02, S-CFG-04: the message names node, wish and devices; the session has no graph then. */
+/* S-CFG-02, S-CFG-04: the message names the node, the requested device and the session's devices;
+ * the session has no graph afterwards. */
 static void placement__an_absent_device_fails_create(void)
 {
   ts t;
@@ -146,8 +147,8 @@ static void placement__an_absent_device_fails_create(void)
   ts_fini(&t);
 }
 
-/* S-CFG-04: a node of an op that is not registered is left aside. */
-static void placement__unregistered_ops_are_left_aside(void)
+/* S-CFG-04: a node of an unregistered op is not placed. */
+static void placement__unregistered_ops_are_not_placed(void)
 {
   ts t;
   ts_init(&t, 1);
@@ -182,19 +183,20 @@ static void placement__soft_placement_runs_it_on_the_cpu_and_says_why(void)
   CHECK_STR(p.reason, "the session has no device '/device:GPU:0'");
   const char *reason = p.reason;
   CHECK_OK(tn_session_device_of(t.session, "bad", &p, &t.err), &t.err);
-  CHECK(p.reason == reason); /* told once, kept with the session */
+  CHECK(p.reason == reason); /* the text is made once and kept by the session */
   CHECK_OK(tn_session_device_of(t.session, "good", &p, &t.err), &t.err);
   CHECK_STR(p.asked, "");
   CHECK_STR(p.reason, "");
   ts_fini(&t);
-  begin(&t, "/job:worker/cpu:0"); /* no other process can be meant: as TensorFlow has it */
+  begin(&t, "/job:worker/cpu:0"); /* it can only mean this process, as in TensorFlow */
   set(&t, "allow_soft_placement", "1");
   CHECK_STATUS(start(&t), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "of another job, replica or task");
   ts_fini(&t);
 }
 
-/* S-CFG-06: no graph takes such a node, so no session can; soft placement makes no difference. */
+/* S-CFG-06: such a node is rejected by the graph, and so by every session; soft placement does not
+ * help. */
 static void placement__malformed_devices_are_refused(void)
 {
   static const char *const cases[] = { "cpu:0",          "/cpu",           "//",
@@ -234,7 +236,7 @@ static void placement__a_pruned_graph_is_placed_call_by_call(void)
   ts_run1(&t, FEEDS({ "in", 2 }), "last");
   CHECK_INT(tn_error_code(&t.err), TN_INVALID_ARGUMENT);
   CHECK_CONTAINS(tn_error_message(&t.err), "node 'bad' asks for device '/device:GPU:0'");
-  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 2 }, { "bad", 5 }), "last"), 7, 0); /* fed, so not needed */
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 2 }, { "bad", 5 }), "last"), 7, 0); /* it is fed, so it is not needed */
   CHECK_STR(device_of(&t, "last"), CPU(0));
   CHECK_CONTAINS(device_of(&t, "bad"), "has not been placed");
   ts_fini(&t);
@@ -251,7 +253,7 @@ static void one_more(gk_bytes *def, const char *name, const char *device)
   gk_add_node(def, &node);
 }
 
-/* S-CFG-04: an extension with a bad node is none at all. */
+/* S-CFG-04: an extension with a misplaced node is rejected as a whole. */
 static void placement__an_extension_is_placed_or_refused_as_a_whole(void)
 {
   ts t;
@@ -272,8 +274,9 @@ static void placement__an_extension_is_placed_or_refused_as_a_whole(void)
   ts_fini(&t);
 }
 
-/* Nodes that come by the builder are placed when the next signature is compiled; what is compiled goes on. */
-static void placement__nodes_that_come_later_are_placed_with_the_next_signature(void)
+/* Nodes added with the builder are placed when the next signature is compiled; compiled signatures
+ * remain usable. */
+static void placement__nodes_added_later_are_placed_with_the_next_signature(void)
 {
   ts t;
   begin(&t, "");
@@ -334,7 +337,7 @@ static void placement__each_node_is_logged_once(void)
   gk_bytes_free(&def);
   ts_fini(&t);
   begin(&t, "");
-  CHECK_OK(start(&t), &t.err); /* not asked for */
+  CHECK_OK(start(&t), &t.err); /* not requested */
   ts_run1(&t, FEEDS({ "in", 2 }), "last");
   CHECK_INT(n_logged, 5);
   ts_fini(&t);
@@ -351,7 +354,7 @@ static void placement__a_pruned_graph_is_logged_as_it_is_placed(void)
   CHECK_OK(start(&t), &t.err);
   CHECK_STR(logged, "");
   ts_run1(&t, FEEDS({ "in", 2 }), "good");
-  CHECK_INT(n_logged, 1); /* what is fed is not needed */
+  CHECK_INT(n_logged, 1); /* a fed node is not needed */
   ts_run1(&t, FEEDS({ "in", 2 }), "last");
   CHECK_INT(n_logged, 3);
   ts_run1(&t, FEEDS({ "in", 2 }), "bad");
@@ -366,10 +369,10 @@ static void placement__a_pruned_graph_is_logged_as_it_is_placed(void)
   tn_set_placement_sink(NULL, NULL);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 /* S-CFG-09, S-CFG-20 */
-static void placement__device_of_says_what_is_wrong(void)
+static void placement__device_of_reports_errors(void)
 {
   ts t;
   tn_placement p = { .struct_size = sizeof p };
@@ -380,15 +383,15 @@ static void placement__device_of_says_what_is_wrong(void)
   CHECK_STATUS(tn_session_device_of(t.session, "in", &p, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "has no graph");
   CHECK_OK(tn_session_set_graph(t.session, t.graph, &t.err), &t.err);
-  CHECK_STR(device_of(&t, "in"), CPU(1)); /* the first that the session sees */
-  CHECK_STATUS(tn_session_device_of(t.session, "nobody", &p, &t.err), TN_NOT_FOUND, &t.err);
+  CHECK_STR(device_of(&t, "in"), CPU(1)); /* the first device that the session sees */
+  CHECK_STATUS(tn_session_device_of(t.session, "absent", &p, &t.err), TN_NOT_FOUND, &t.err);
   CHECK_STATUS(tn_session_device_of(t.session, NULL, &p, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_session_device_of(NULL, "in", &p, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_session_device_of(t.session, "in", NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
   struct {
     size_t struct_size;
     const char *device;
-  } shorter = { sizeof shorter, NULL }; /* of a program with an older header */
+  } shorter = { sizeof shorter, NULL }; /* from a program with an older header */
   CHECK_OK(tn_session_device_of(t.session, "in", (tn_placement *)&shorter, &t.err), &t.err);
   CHECK_STR(shorter.device, CPU(1));
   CHECK_INT(shorter.struct_size, sizeof shorter);
@@ -438,7 +441,7 @@ static const tn_session_factory acme = {
   .list_devices = acme_list,
 };
 
-/* S-CFG-02, S-CFG-03: the device is there, but no kernel for it. */
+/* S-CFG-02, S-CFG-03: the device exists, but the op has no kernel for it. */
 static void placement__a_device_without_a_kernel_is_refused(void)
 {
   ts t;
@@ -461,7 +464,7 @@ static void placement__a_device_without_a_kernel_is_refused(void)
   CHECK_OK(tn_session_device(t.session, 1, &info, &t.err), &t.err);
   CHECK_INT(info.memory_bytes, 64);
   tn_session_destroy(t.session);
-  set(&t, "device_filters", "/device:*:0"); /* a filtered list is the session's own */
+  set(&t, "device_filters", "/device:*:0"); /* the filtered list belongs to the session */
   CHECK_OK(start(&t), &t.err);
   CHECK_OK(tn_session_device(t.session, 1, &info, &t.err), &t.err);
   CHECK_STR(info.model, "Acme 9");
@@ -483,7 +486,7 @@ static void placement__a_device_without_a_kernel_is_refused(void)
 }
 
 #define ACME "/job:localhost/replica:0/task:0/device:ACME:0"
-static const char *acme_says; /* of each node */
+static const char *acme_says; /* for each node */
 
 static const char *acme_node(const tn_session_factory *self, tn_runtime_session *session, const tn_operation *op,
                              const char **reason)
@@ -494,7 +497,8 @@ static const char *acme_node(const tn_session_factory *self, tn_runtime_session 
   return acme_says;
 }
 
-/* S-CFG-09: a runtime that runs nodes where it likes says where and why; what a node asks for goes before. */
+/* S-CFG-09: a runtime that chooses devices itself reports the device and the reason; a requested
+ * device takes precedence. */
 static void placement__the_runtime_says_where_nodes_run(void)
 {
   static tn_session_factory chooses;
@@ -510,7 +514,7 @@ static void placement__the_runtime_says_where_nodes_run(void)
   for (int named = 0; named < 2; named++)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
       ts t;
-      begin(&t, named ? "/cpu:0" : ""); /* a graph that names devices is placed, the other one is not walked */
+      begin(&t, named ? "/cpu:0" : ""); /* a graph that names devices is placed; another one is not walked */
       REQUIRE_OK(tn_session_options_set_target(t.options, "test.acme", &t.err), &t.err);
       set(&t, "device_filters", cases[i].filter);
       acme_says = cases[i].says;
@@ -543,7 +547,7 @@ static void *ask(void *arg)
   return NULL;
 }
 
-static void placement__reasons_can_be_asked_for_by_many_threads(void)
+static void placement__reasons_can_be_queried_by_many_threads(void)
 {
   ts t;
   pthread_t threads[ASKERS];
@@ -585,12 +589,12 @@ static void placement__survives_lack_of_memory(void)
 }
 
 TAP_MAIN(TAP_TEST(placement__names_of_devices_may_be_partial), TAP_TEST(placement__an_absent_device_fails_create),
-         TAP_TEST(placement__unregistered_ops_are_left_aside),
+         TAP_TEST(placement__unregistered_ops_are_not_placed),
          TAP_TEST(placement__soft_placement_runs_it_on_the_cpu_and_says_why),
          TAP_TEST(placement__malformed_devices_are_refused), TAP_TEST(placement__a_pruned_graph_is_placed_call_by_call),
          TAP_TEST(placement__an_extension_is_placed_or_refused_as_a_whole),
-         TAP_TEST(placement__nodes_that_come_later_are_placed_with_the_next_signature),
+         TAP_TEST(placement__nodes_added_later_are_placed_with_the_next_signature),
          TAP_TEST(placement__each_node_is_logged_once), TAP_TEST(placement__a_pruned_graph_is_logged_as_it_is_placed),
-         TAP_TEST(placement__device_of_says_what_is_wrong), TAP_TEST(placement__a_device_without_a_kernel_is_refused),
+         TAP_TEST(placement__device_of_reports_errors), TAP_TEST(placement__a_device_without_a_kernel_is_refused),
          TAP_TEST(placement__the_runtime_says_where_nodes_run),
-         TAP_TEST(placement__reasons_can_be_asked_for_by_many_threads), TAP_TEST(placement__survives_lack_of_memory))
+         TAP_TEST(placement__reasons_can_be_queried_by_many_threads), TAP_TEST(placement__survives_lack_of_memory))

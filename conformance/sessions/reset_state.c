@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resets: which sessions end, which variables and queues stay, and what a step of an old session can still reach. */
+/* Resets: which sessions end, which variables and queues remain, and what steps of an old session
+ * can still access. */
 #include <tenon/resource.h>
 #include <tenon/runtime.h>
 
 #include "conformance/support/blocked_kit.h"
 
-/* ---- a resource whose life is watched ---- */
+/* ---- a resource whose lifetime is observed ---- */
 
-static atomic_int numbers; /* alive */
+static atomic_int numbers; /* live objects */
 
 static void destroy_number(void *object)
 {
@@ -29,7 +30,7 @@ static tn_status make_number(void *user, void **object, tn_error *err)
 
 static tn_status prepare_scalar(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output_like(ctx, 0, 0, err); }
 
-/* Where the number of a node lies: its attributes, and its own name when they name none. */
+/* Location of a node's number: its attributes; if they have no name, the node's own name. */
 typedef struct place {
   char container[32], name[32];
 } place;
@@ -61,7 +62,7 @@ static tn_status create_place(const tn_operation *op, void **state, tn_error *er
   return st;
 }
 
-/* Adds one to its number and gives it. */
+/* Adds one to its number and outputs it. */
 static tn_status add_one(tn_kernel_ctx *ctx)
 {
   const place *p = ctx->state;
@@ -73,9 +74,9 @@ static tn_status add_one(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-static atomic_int late_value; /* of the number, in a kernel that nobody waits for */
+static atomic_int late_value; /* the number read by a kernel that is not waited for */
 
-/* Waits for the gate, whatever happens to its step. */
+/* Waits for the gate, even if its step ends. */
 static tn_status add_after(tn_kernel_ctx *ctx)
 {
   tn_status st;
@@ -92,7 +93,7 @@ static tn_status add_late(tn_kernel_ctx *ctx)
   return st == TN_OK ? add_after(ctx) : st;
 }
 
-static ts *inside; /* what the kernels below work on */
+static ts *inside; /* the session used by the kernels below */
 
 static tn_status reset_inside(tn_kernel_ctx *ctx)
 {
@@ -139,7 +140,8 @@ static void register_ops(void)
 
 /* ---- variables and queues in containers ---- */
 
-/* In container `box`: variable "set_", "read_" and queue "put_", "size_", "get_" of this suffix. */
+/* In container `box`: variable "set_", "read_" and queue "put_", "size_", "get_", each with this
+ * suffix. */
 #define BOX(s, box)                                                                                            \
   NODE("v_" s, "VarHandleOp", "", DT SHAPE("") TEXT_ATTR("shared_name", "state") TEXT_ATTR("container", box))  \
   NODE("set_" s, "AssignVariableOp", "input: 'v_" s "' input: 'x'", DT)                                        \
@@ -191,7 +193,7 @@ static void end_boxes(ts *t)
   ts_fini(t);
 }
 
-/* Two old sessions fill the boxes; `is_new` says which of them a later session finds empty. */
+/* Two old sessions fill the boxes; `is_new` tells which boxes a later session finds empty. */
 /* S-RST-01, S-RST-06 to S-RST-11, S-RST-16, S-RST-17, P-42, P-43 */
 static void reset_state__listed_containers_are_new(void)
 {
@@ -216,7 +218,7 @@ static void reset_state__listed_containers_are_new(void)
     fill_boxes(second);
     CHECK_DOUBLE(bk_fetch(t.session, "read_1"), 11, 0);
     CHECK_OK(tn_reset(t.options, cases[i].list, cases[i].n, &t.err), &t.err);
-    CHECK_INT(bk_fails(t.session, "read_1"), TN_CANCELLED); /* S-RST-02, S-RST-04: whatever was listed */
+    CHECK_INT(bk_fails(t.session, "read_1"), TN_CANCELLED); /* S-RST-02, S-RST-04: whichever containers were listed */
     CHECK_INT(bk_target(second, "set_1", 1), TN_CANCELLED);
     tn_session *young = bk_session(&t);
     for (int b = 0; b < N_BOXES; b++) check_box(young, b, cases[i].is_new[b]);
@@ -228,7 +230,7 @@ static void reset_state__listed_containers_are_new(void)
   }
 }
 
-/* The default container and every other, whatever is listed beside the flag. */
+/* The default container and all others, whatever is listed in addition to the flag. */
 static void reset_state__all_containers_are_new(void) /* P-42 */
 {
   static const char *const list[] = { "box1", "no such box" };
@@ -244,12 +246,12 @@ static void reset_state__all_containers_are_new(void) /* P-42 */
     tn_session *young = bk_session(&t);
     for (int b = 0; b < N_BOXES; b++) check_box(young, b, true);
     tn_session_destroy(young);
-    CHECK_OK(tn_reset_containers(t.options, NULL, 0, TN_RESET_ALL, NULL, &t.err), &t.err); /* nothing sees them now */
+    CHECK_OK(tn_reset_containers(t.options, NULL, 0, TN_RESET_ALL, NULL, &t.err), &t.err); /* no users are left */
     ts_fini(&t);
   }
 }
 
-static void reset_state__names_that_nobody_used_are_told(void) /* P-42 */
+static void reset_state__unused_names_are_reported(void) /* P-42 */
 {
   static const char *const list[] = { "box2", "box", "localhost", "", "<session>", "box22" };
   static const tn_bool wanted[] = { 1, 0, 1, 1, 0, 0 };
@@ -260,7 +262,7 @@ static void reset_state__names_that_nobody_used_are_told(void) /* P-42 */
   fill_boxes(t.session);
   CHECK_STATUS(tn_reset_containers(t.options, list, N, 2, found, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "unknown flags 0x2");
-  CHECK_DOUBLE(bk_fetch(t.session, "read_1"), 11, 0); /* it did nothing */
+  CHECK_DOUBLE(bk_fetch(t.session, "read_1"), 11, 0); /* the call had no effect */
   CHECK_OK(tn_reset_containers(t.options, list, N, 0, found, &t.err), &t.err);
   for (size_t i = 0; i < N; i++) CHECK_MSG(found[i] == wanted[i], "'%s' is %d", list[i], found[i]);
   tn_session *young = bk_session(&t);
@@ -280,7 +282,7 @@ static void reset_state__isolated_sessions_have_their_own(void) /* S-RST-02, S-R
   for (int b = 0; b < N_BOXES; b++) check_box(second, b, true);
   for (int b = 0; b < N_BOXES; b++) check_box(t.session, b, false);
   const char *none = "no such box";
-  CHECK_OK(tn_reset(t.options, &none, 1, &t.err), &t.err); /* closes them, too */
+  CHECK_OK(tn_reset(t.options, &none, 1, &t.err), &t.err); /* also closes them */
   CHECK_INT(bk_fails(own.session, "read_0"), TN_CANCELLED);
   CHECK_INT(bk_fails(second, "read_0"), TN_CANCELLED);
   tn_session_destroy(second);
@@ -288,9 +290,9 @@ static void reset_state__isolated_sessions_have_their_own(void) /* S-RST-02, S-R
   end_boxes(&t);
 }
 
-/* ---- what old steps reach ---- */
+/* ---- access by old steps ---- */
 
-/* A kernel runs on while its session is reset. `listed`: its container. P-43 */
+/* A kernel continues while its session is reset. `listed`: its container is listed. P-43 */
 static void late_kernel(bool listed)
 {
   register_ops();
@@ -302,7 +304,7 @@ static void late_kernel(bool listed)
   for (int i = 1; i <= 5; i++) CHECK_DOUBLE(bk_fetch(t.session, "n"), i, 0);
   bk_step s = { .session = t.session, .fetch = "late" };
   bk_start_late(&s);
-  CHECK(ts_wait_at_gate(1)); /* it counted 6 */
+  CHECK(ts_wait_at_gate(1)); /* it has counted to 6 */
   CHECK_OK(tn_reset(t.options, &box, 1, &t.err), &t.err);
   CHECK(!atomic_load(&s.ended)); /* S-RST-03 */
   tn_session *young = bk_session(&t);
@@ -316,7 +318,7 @@ static void late_kernel(bool listed)
   CHECK_DOUBLE(bk_fetch(young, "n"), listed ? 2 : 9, 0);
   tn_session_destroy(t.session);
   t.session = NULL;
-  CHECK_INT(atomic_load(&numbers), 1); /* the old generation went with the last who saw it */
+  CHECK_INT(atomic_load(&numbers), 1); /* the old generation is freed with its last user */
   tn_session_destroy(young);
   CHECK_INT(atomic_load(&numbers), 1);
   CHECK_OK(tn_reset(t.options, &last, 1, &t.err), &t.err);
@@ -325,9 +327,9 @@ static void late_kernel(bool listed)
 }
 
 static void reset_state__old_steps_keep_the_old_generation(void) { late_kernel(true); }   /* S-RST-06, S-RST-20 */
-static void reset_state__old_steps_reach_what_is_not_listed(void) { late_kernel(false); } /* S-RST-07 */
+static void reset_state__old_steps_access_unlisted_containers(void) { late_kernel(false); } /* S-RST-07 */
 
-/* A kernel that comes to its container for the first time when the session after it has made it anew. */
+/* A kernel first uses its container after a new session has recreated it. */
 static void late_first_use(uint32_t flags)
 {
   register_ops();
@@ -355,17 +357,18 @@ static void late_first_use(uint32_t flags)
   CHECK_INT(atomic_load(&numbers), 0);
 }
 
-static void reset_state__old_steps_that_come_late_have_their_own(void) /* S-RST-06, S-RST-20, P-43 */
+static void reset_state__late_first_uses_have_their_own_container(void) /* S-RST-06, S-RST-20, P-43 */
 {
   late_first_use(0);
 }
 
-static void reset_state__old_steps_come_late_to_any_container(void) /* P-42, P-43 */
+static void reset_state__late_first_uses_are_separate_after_a_reset_of_all(void) /* P-42, P-43 */
 {
   late_first_use(TN_RESET_ALL);
 }
 
-/* Each generation has sessions whose steps run on, some deleted in another order than they were made. */
+/* The steps of each generation's sessions continue; some sessions are deleted in a different order
+ * than they were created. */
 static void reset_state__generations_live_side_by_side(void) /* S-RST-06, S-RST-20 */
 {
   enum { N = 6 };
@@ -421,7 +424,7 @@ static void reset_state__free_a_name_for_another_type(void) /* S-RST-21 */
   ts_fini(&t);
 }
 
-/* ---- which factory ---- */
+/* ---- the choice of a factory ---- */
 
 static tn_bool accept(const tn_session_factory *self, const tn_session_options *options)
 {
@@ -446,7 +449,7 @@ static void destroy_thing(const tn_session_factory *self, tn_runtime_session *se
   tn_free(session);
 }
 
-/* A runtime of its own, without a reset. */
+/* A separate runtime without a reset. */
 static void reset_state__is_of_one_factory(void) /* S-RST-01, S-RST-12, S-RST-13, S-REG-05 */
 {
   static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.keeps",
@@ -463,9 +466,9 @@ static void reset_state__is_of_one_factory(void) /* S-RST-01, S-RST-12, S-RST-13
   ts_start(&other);
   CHECK_STATUS(tn_reset(other.options, NULL, 0, &t.err), TN_UNIMPLEMENTED, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "test.keeps");
-  for (int b = 0; b < N_BOXES; b++) check_box(t.session, b, false); /* nothing happened to others */
+  for (int b = 0; b < N_BOXES; b++) check_box(t.session, b, false); /* other factories are unaffected */
   CHECK_INT(bk_target(other.session, "set_0", 77), TN_OK);
-  CHECK_DOUBLE(bk_fetch(t.session, "read_0"), 10, 0); /* S-RST-18: containers are the factory's */
+  CHECK_DOUBLE(bk_fetch(t.session, "read_0"), 10, 0); /* S-RST-18: containers belong to the factory */
   CHECK_OK(tn_reset(t.options, NULL, 0, &t.err), &t.err);
   CHECK_INT(bk_fails(t.session, "read_0"), TN_CANCELLED);
   CHECK_DOUBLE(bk_fetch(other.session, "read_0"), 77, 0);
@@ -479,7 +482,7 @@ static void reset_state__is_of_one_factory(void) /* S-RST-01, S-RST-12, S-RST-13
   CHECK_INT(tn_reset(NULL, all_boxes, N_BOXES, NULL), TN_INVALID_ARGUMENT);
 }
 
-/* ---- from several threads, and from kernels ---- */
+/* ---- several threads, and calls from kernels ---- */
 
 static void reset_state__works_inside_of_a_kernel(void) /* S-RST-15, S-THR-07 */
 {
@@ -489,7 +492,7 @@ static void reset_state__works_inside_of_a_kernel(void) /* S-RST-15, S-THR-07 */
   bk_open(&t, false, START NODE("reset", "TestReset", "input: 'x'", "") NODE("nested", "TestNested", "input: 'x'", "")
           NODE("after", "TestCount", "input: 'reset'", SLOT(3)));
   inside = &t;
-  CHECK_DOUBLE(bk_fetch(t.session, "nested"), 1, 0); /* a step of the same session */
+  CHECK_DOUBLE(bk_fetch(t.session, "nested"), 1, 0); /* a step in the session being reset */
   inside = &other;
   CHECK_DOUBLE(bk_fetch(t.session, "nested"), 1, 0);
   CHECK_INT(ts_counted(BEGUN), 2);
@@ -515,7 +518,7 @@ static void *reset_again(void *arg)
   return NULL;
 }
 
-/* It may be closed before it has its graph. */
+/* The session may be closed before it has its graph. */
 static tn_session *session_amid_resets(ts *t)
 {
   tn_session *s = NULL;
@@ -525,8 +528,8 @@ static tn_session *session_amid_resets(ts *t)
   return s;
 }
 
-/* A session that is made while resets go on is closed, or sees nothing of before. What was set when a reset had not yet
- * begun is never read once it has ended. */
+/* A session created while resets are running is either closed or sees no older state. A value set
+ * before a reset began is never read after that reset ended. */
 static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RST-15 */
 {
   enum { THREADS = 3, ROUNDS = 300 };
@@ -542,7 +545,7 @@ static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RS
     int begun = atomic_load(&resets_begun);
     int64_t end = ts_now_ms() + 10000;
     while (i % 2 && atomic_load(&resets_ended) <= begun + THREADS && ts_now_ms() < end)
-      ts_sleep_ms(1); /* one began after `begun` was read, and ended */
+      ts_sleep_ms(1); /* one reset began after `begun` was read, and has ended */
     tn_session *young = session_amid_resets(&t);
     bk_step read = { .session = young, .fetch = "read_0" };
     tn_status st = bk_run(&read);
@@ -564,12 +567,12 @@ static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RS
 TAP_MAIN(
   TAP_TEST(reset_state__listed_containers_are_new),
   TAP_TEST(reset_state__all_containers_are_new),
-  TAP_TEST(reset_state__names_that_nobody_used_are_told),
+  TAP_TEST(reset_state__unused_names_are_reported),
   TAP_TEST(reset_state__isolated_sessions_have_their_own),
   TAP_TEST(reset_state__old_steps_keep_the_old_generation),
-  TAP_TEST(reset_state__old_steps_reach_what_is_not_listed),
-  TAP_TEST(reset_state__old_steps_that_come_late_have_their_own),
-  TAP_TEST(reset_state__old_steps_come_late_to_any_container),
+  TAP_TEST(reset_state__old_steps_access_unlisted_containers),
+  TAP_TEST(reset_state__late_first_uses_have_their_own_container),
+  TAP_TEST(reset_state__late_first_uses_are_separate_after_a_reset_of_all),
   TAP_TEST(reset_state__generations_live_side_by_side),
   TAP_TEST(reset_state__free_a_name_for_another_type),
   TAP_TEST(reset_state__is_of_one_factory),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of one step: what they mean when they are not given, which values are refused, and what they ask for. */
+/* Options of one step: defaults, rejected values, and effects. */
 #include "conformance/support/blocked_kit.h"
 
 #include <limits.h>
@@ -49,7 +49,7 @@ static void run_options__null_means_the_defaults(void) /* S-RO-01, S-RO-04 */
   CHECK_INT(options.output_partition_graphs, 0);
   CHECK_NULL(options.cancellation);
   tn_run_options_init(NULL);
-  for (int given = 0; given < 3; given++) { /* without a limit, whatever time it takes */
+  for (int given = 0; given < 3; given++) { /* there is no time limit */
     ts t;
     float value;
     pthread_t opener;
@@ -98,7 +98,7 @@ static void run_options__name_a_pool_of_the_session(void) /* S-RO-09 */
     CHECK_CONTAINS(tn_error_message(&t.err), "inter_op_pool");
     CHECK_CONTAINS(tn_error_message(&t.err), text);
   }
-  CHECK_INT(ts_counted(1), 0); /* nothing of such a step runs */
+  CHECK_INT(ts_counted(1), 0); /* such a step runs nothing */
   for (options.inter_op_pool = -1; options.inter_op_pool <= 0; options.inter_op_pool++) {
     CHECK_OK(run_with(&t, &options, &value), &t.err);
     CHECK_DOUBLE(value, 4, 0);
@@ -110,12 +110,12 @@ enum { THREADS = 4, STEPS = 50 };
 
 typedef struct caller {
   tn_session *session;
-  int slot; /* kernels of the steps of this thread, and the next one */
+  int slot; /* slot of this thread's kernels; the next slot is also its own */
   int strangers;
   pthread_t thread;
 } caller;
 
-/* A step of nodes that nothing orders, a branch and a loop. */
+/* A step of independent nodes, a branch and a loop. */
 static void *run_here(void *arg)
 {
   caller *c = arg;
@@ -174,20 +174,20 @@ static void run_options__trace_level_has_four_values(void) /* S-RO-11, S-RO-12 *
     CHECK_CONTAINS(tn_error_message(&t.err), "trace_level");
   }
   CHECK_INT(ts_counted(1), 0);
-  for (options.trace_level = 0; options.trace_level <= 3; options.trace_level++) { /* nobody takes the trace */
+  for (options.trace_level = 0; options.trace_level <= 3; options.trace_level++) { /* the trace is discarded */
     uint64_t bytes = 0;
     for (int i = 0; i < 20; i++) {
       CHECK_OK(run_with(&t, &options, &value), &t.err);
       CHECK_DOUBLE(value, 4, 0);
       if (i == 10) bytes = tn_test_live_bytes();
     }
-    CHECK_INT(tn_test_live_bytes(), bytes); /* and none is kept */
+    CHECK_INT(tn_test_live_bytes(), bytes); /* and is not kept */
   }
   CHECK_INT(ts_counted(1), 80);
   ts_fini(&t);
 }
 
-static void run_options__partition_graphs_that_nobody_takes(void) /* S-RO-13 */
+static void run_options__partition_graphs_without_metadata_are_dropped(void) /* S-RO-13 */
 {
   FOR_LEVELS(level) {
     ts t;
@@ -205,7 +205,7 @@ static void run_options__partition_graphs_that_nobody_takes(void) /* S-RO-13 */
   }
 }
 
-/* A callable has the options that it was made with. */
+/* A callable uses the options it was created with. */
 static void run_options__hold_for_callables(void) /* S-RO-02, S-CAL-05 */
 {
   ts t;
@@ -247,9 +247,9 @@ static tn_status take_parts(ts *t, int64_t n, tn_tensor **out)
   return st;
 }
 
-/* Always, not only when it is asked for: a step that comes up to its session's limit says who has what, the largest
- * first. */
-static void run_options__who_has_the_memory_is_reported(void) /* S-RO-14, S-CAN-13 */
+/* Always, not only on request: a step that reaches its session's memory limit reports the largest
+ * tensors first. */
+static void run_options__memory_users_are_reported(void) /* S-RO-14, S-CAN-13 */
 {
   FOR_LEVELS(level) {
     ts t;
@@ -263,11 +263,11 @@ static void run_options__who_has_the_memory_is_reported(void) /* S-RO-14, S-CAN-
     CHECK_OK(tn_session_options_set_int(t.options, "memory_limit_bytes", 1000000, &t.err), &t.err);
     ts_start(&t);
     for (int i = 0; i < 3; i++) {
-      CHECK_STATUS(take_parts(&t, 200000, &out), TN_RESOURCE_EXHAUSTED, &t.err); /* 800,000 bytes, and half of it */
+      CHECK_STATUS(take_parts(&t, 200000, &out), TN_RESOURCE_EXHAUSTED, &t.err); /* 800,000 bytes and half of that */
       CHECK_CONTAINS(tn_error_message(&t.err), "largest tensors are 'all:0' float32 [200000], 800000 bytes");
       CHECK_CONTAINS(tn_error_message(&t.err), "memory_limit_bytes");
       CHECK_STR(tn_error_node(&t.err), "some");
-      CHECK_STATUS(take_parts(&t, 100000, &out), TN_OK, &t.err); /* what the failed step had is free */
+      CHECK_STATUS(take_parts(&t, 100000, &out), TN_OK, &t.err); /* memory of the failed step was freed */
       CHECK_DOUBLE(ts_float(out), 0, 0);
       CHECK_INT(tn_tensor_elements(out), 50000);
       tn_tensor_unref(out);
@@ -283,6 +283,6 @@ TAP_MAIN(
   TAP_TEST(run_options__name_a_pool_of_the_session),
   TAP_TEST(run_options__pool_minus_1_is_the_calling_thread),
   TAP_TEST(run_options__trace_level_has_four_values),
-  TAP_TEST(run_options__partition_graphs_that_nobody_takes),
+  TAP_TEST(run_options__partition_graphs_without_metadata_are_dropped),
   TAP_TEST(run_options__hold_for_callables),
-  TAP_TEST(run_options__who_has_the_memory_is_reported))
+  TAP_TEST(run_options__memory_users_are_reported))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that are opened as default: scoped and interactive ones. */
+/* Sessions opened as default sessions: scoped and interactive sessions. */
 #include "conformance/support/default_kit.h"
 
 #include <tenon/runtime.h>
 
 /* --- scoped ------------------------------------------------------------------------------------------------------- */
 
-/* The session of `t` that has this name exists: a second one of the name is refused. */
+/* Whether the session of `t` with this name exists: a second one with the name is rejected. */
 static bool is_alive(ts *t)
 {
   tn_session *session = NULL;
@@ -137,7 +137,7 @@ static void *run_gate(void *arg)
   return NULL;
 }
 
-/* The kernel does not hear that its step was cancelled: whoever waited for the step would wait for the gate. */
+/* The kernel ignores cancellation: a call that waited for the step would wait for the gate. */
 static void scoped_session__does_not_wait_for_steps(void) /* S-DEF-13 */
 {
   ts t;
@@ -146,7 +146,7 @@ static void scoped_session__does_not_wait_for_steps(void) /* S-DEF-13 */
   open_named(&t);
   ts_watch_op(t.graph, "TestDeaf", "gate", ts_const(t.graph, "one", 1), 0);
   {
-    TN_SCOPED_SESSION(first, t.options, t.graph, &t.err); /* what a process makes once */
+    TN_SCOPED_SESSION(first, t.options, t.graph, &t.err); /* allocates memory that is kept for the process */
     REQUIRE_PTR(first);
   }
   const uint64_t blocks = tn_test_live_blocks();
@@ -158,11 +158,11 @@ static void scoped_session__does_not_wait_for_steps(void) /* S-DEF-13 */
     REQUIRE(ts_wait_at_gate(1));
   }
   CHECK_INT(atomic_load(&ts_watched.passed), 0);
-  CHECK(!is_alive(&t)); /* its name is free */
+  CHECK(!is_alive(&t)); /* its name is free again */
   ts_open_gate();
   pthread_join(b.thread, NULL);
   CHECK_INT(b.status, TN_CANCELLED);
-  CHECK(tn_test_live_blocks() <= blocks + 8); /* the last step took the session along; the graph learned a few things */
+  CHECK(tn_test_live_blocks() <= blocks + 8); /* the last step freed the session; the graph keeps a few blocks */
   ts_fini(&t);
 }
 #endif
@@ -220,9 +220,9 @@ static void scoped_session__interactive_ones_nest(void) /* S-DEF-15, S-DEF-17 */
   for (int i = 0; i < 4; i++) s[i] = interactive(&t);
   CHECK_OK(tn_session_close(s[3], &t.err), &t.err);
   CHECK(tn_session_default() == s[2]);
-  CHECK_OK(tn_session_close(s[1], &t.err), &t.err); /* from the middle */
+  CHECK_OK(tn_session_close(s[1], &t.err), &t.err); /* in the middle of the stack */
   CHECK(tn_session_default() == s[2]);
-  CHECK_OK(tn_session_close(s[0], &t.err), &t.err); /* from the bottom */
+  CHECK_OK(tn_session_close(s[0], &t.err), &t.err); /* at the bottom of the stack */
   CHECK_DOUBLE(dk_two(), 2, 0);
   CHECK_OK(tn_session_close(s[2], &t.err), &t.err);
   CHECK_NULL(tn_session_default());
@@ -230,7 +230,7 @@ static void scoped_session__interactive_ones_nest(void) /* S-DEF-15, S-DEF-17 */
   ts_fini(&t);
 }
 
-/* Closing takes away what opening put there; who entered leaves. */
+/* Closing removes the entry added by opening; a program must still leave the entries that it added. */
 static void scoped_session__closed_one_can_still_be_left(void)
 {
   ts t;
@@ -267,7 +267,7 @@ static void scoped_session__interactive_closed_elsewhere(void) /* S-DEF-14 */
   ts_fini(&t);
 }
 
-/* Work by hand begins with an empty graph. */
+/* Interactive work begins with an empty graph. */
 static void scoped_session__interactive_graph_grows(void)
 {
   ts t;
@@ -282,7 +282,8 @@ static void scoped_session__interactive_graph_grows(void)
   ts_fini(&t);
 }
 
-/* A node on a device that the session lacks is refused with the graph, or only when a call needs it. */
+/* A node on a device that the session lacks is rejected with the graph, or only when a call needs
+ * it. */
 static void scoped_session__interactive_is_not_spoilt_by_one_node(void) /* S-DEF-18, S-CFG-04 */
 {
   ts t;
@@ -319,7 +320,7 @@ static tn_status no_session(const tn_session_factory *self, const tn_session_opt
 {
   (void)self, (void)options;
   *out = NULL;
-  return tn_error_set(err, TN_INTERNAL, "it was not to be asked");
+  return tn_error_set(err, TN_INTERNAL, "new_session must not be called");
 }
 
 static void no_destroy(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
@@ -352,8 +353,8 @@ static void scoped_session__interactive_sets_its_option(void) /* S-DEF-18 */
   ts_fini(&t);
 }
 
-/* A program whose session was closed by a reset hears so, in place of working on in another session. */
-static void scoped_session__stays_when_a_reset_closes_it(void) /* S-DEF-14, S-RST-01 */
+/* If a reset closed the session, calls report that instead of continuing in another session. */
+static void scoped_session__remains_default_after_a_reset(void) /* S-DEF-14, S-RST-01 */
 {
   ts t;
   tn_tensor *value = NULL;
@@ -387,4 +388,4 @@ TAP_MAIN(
     TAP_TEST(scoped_session__interactive_graph_grows),
     TAP_TEST(scoped_session__interactive_is_not_spoilt_by_one_node),
     TAP_TEST(scoped_session__interactive_sets_its_option),
-    TAP_TEST(scoped_session__stays_when_a_reset_closes_it))
+    TAP_TEST(scoped_session__remains_default_after_a_reset))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: options, life, errors. The rules cited are those of the session semantics; the graph of ts_open is in
- * session_kit.h. */
+/* Sessions: options, life cycle, errors. The rules cited are those of the session semantics; the
+ * graph of ts_open is in session_kit.h. */
 #include "conformance/support/session_kit.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static void session__empty_target_is_the_direct_runtime(void) /* S-OPT-03, S-OPT
   tn_error err = TN_ERROR_INIT;
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
   tn_status st = tn_session_create(options, &session, &err);
-  if (st == TN_NOT_FOUND && strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("the direct runtime is not here");
+  if (st == TN_NOT_FOUND && strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("the direct runtime is not available");
   REQUIRE_OK(st, &err);
   CHECK_STR(tn_session_runtime(session)->name, "direct");
   CHECK_STR(tn_session_runtime(session)->kind, "runtime");
@@ -71,11 +71,11 @@ static void session__target_names_the_runtime(void) /* S-OPT-10 */
   ts_fini(&t);
 }
 
-/* Opening a session with this target; the error's whole text in `text`. */
+/* Opens a session with this target; copies the whole error text to `text`. */
 static tn_status open_with_target(const char *target, char *text, size_t size)
 {
   tn_session_options *options = NULL;
-  tn_session *session = (tn_session *)&options; /* S-OPT-06: whatever it held before */
+  tn_session *session = (tn_session *)&options; /* S-OPT-06: whatever its previous value */
   tn_error err = TN_ERROR_INIT;
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
   tn_status status = tn_session_options_set_target(options, target, &err);
@@ -190,8 +190,8 @@ static tn_status new_failing(const tn_session_factory *self, const tn_session_op
 {
   (void)self;
   (void)options;
-  *out = (tn_runtime_session *)&n_news; /* never to be seen */
-  return tn_error_set(err, TN_UNAVAILABLE, "the device is at lunch");
+  *out = (tn_runtime_session *)&n_news; /* must never be seen */
+  return tn_error_set(err, TN_UNAVAILABLE, "the device is on leave");
 }
 
 static tn_bool accept(const tn_session_factory *self, const tn_session_options *options)
@@ -206,7 +206,7 @@ static void destroy_never(const tn_session_factory *self, tn_runtime_session *se
 {
   (void)self;
   (void)session;
-  FAIL("destroy_session of a session that was never made");
+  FAIL("destroy_session of a session that was never created");
 }
 
 static tn_status open_on_factory(const tn_session_factory *factory, char *text, size_t size)
@@ -244,7 +244,7 @@ static void session__factory_error_is_passed_on(void) /* S-OPT-06, S-ERR-01 */
                                               .destroy_session = destroy_never };
   char text[2000];
   CHECK_INT(open_on_factory(&factory, text, sizeof(text)), TN_UNAVAILABLE);
-  CHECK_CONTAINS(text, "the device is at lunch");
+  CHECK_CONTAINS(text, "the device is on leave");
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ static void session__devices_are_listed_after_close(void) /* S-LIFE-06 */
   ts_fini(&t);
 }
 
-/* A step that waits at the gate on a thread of its own. */
+/* A step that waits at the gate on a separate thread. */
 typedef struct blocked {
   ts *t;
   const char *fetch;
@@ -352,11 +352,11 @@ static void session__close_cancels_steps_and_does_not_wait(void) /* S-LIFE-03, S
   int64_t start = ts_now_ms();
   CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
   CHECK(ts_now_ms() - start < 2000);
-  CHECK_INT(atomic_load(&ts_watched.passed), 0); /* the step still runs */
+  CHECK_INT(atomic_load(&ts_watched.passed), 0); /* the step is still running */
   ts_open_gate();
   pthread_join(b.thread, NULL);
   CHECK_STATUS(b.status, TN_CANCELLED, &b.err);
-  CHECK_INT(atomic_load(&ts_watched.count[1]), 0); /* no further node started */
+  CHECK_INT(atomic_load(&ts_watched.count[1]), 0); /* no further node was started */
   tn_error_clear(&b.err);
   ts_fini(&t);
 }
@@ -388,7 +388,7 @@ static void session__destroy_waits_for_its_steps(void) /* S-LIFE-09, S-LIFE-10 *
   tn_session *session = t.session;
   REQUIRE_INT(pthread_create(&thread, NULL, destroy_session, session), 0);
   ts_sleep_ms(50);
-  CHECK_INT(atomic_load(&ts_watched.destroyed[0]), 0); /* the kernel that runs is still there */
+  CHECK_INT(atomic_load(&ts_watched.destroyed[0]), 0); /* the running kernel still exists */
   ts_open_gate();
   pthread_join(thread, NULL);
   pthread_join(b.thread, NULL);
@@ -462,7 +462,7 @@ static void session__ok_clears_the_error(void) /* S-ERR-02 */
   ts t;
   tn_tensor *fetched;
   ts_open(&t, 1);
-  CHECK_INT(ts_run(&t, NULL, NAMES("nobody"), &fetched, NULL), TN_NOT_FOUND);
+  CHECK_INT(ts_run(&t, NULL, NAMES("absent"), &fetched, NULL), TN_NOT_FOUND);
   CHECK(tn_error_message(&t.err)[0] != 0);
   CHECK_OK(ts_run(&t, NULL, NAMES("two"), &fetched, NULL), &t.err);
   CHECK_STR(tn_error_message(&t.err), "");
@@ -471,7 +471,7 @@ static void session__ok_clears_the_error(void) /* S-ERR-02 */
   ts_fini(&t);
 }
 
-/* A call with as many things wrong as there are tokens; the first in the order of the rule is reported. */
+/* Calls with several errors; the first one in the order of the rule is reported. */
 static tn_status wrong_call(ts *t, const char *feed1, const char *feed2, tn_tensor *value, const char *fetch)
 {
   const char *feeds[] = { feed1, feed2 }, *fetches[] = { fetch };
@@ -488,15 +488,15 @@ static void session__arguments_are_checked_in_order(void) /* S-ERR-03 */
   int32_t seven = 7;
   tn_tensor *wrong = NULL, *right = ts_scalar(1);
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, NULL, 0, &seven, sizeof(seven), &wrong, &t.err), &t.err);
-  CHECK_INT(wrong_call(&t, "x", "x", wrong, "nobody"), TN_NOT_FOUND);       /* names before duplicates and types */
+  CHECK_INT(wrong_call(&t, "x", "x", wrong, "absent"), TN_NOT_FOUND);       /* names before duplicates and types */
   CHECK_INT(wrong_call(&t, "x", "x:0", wrong, "neg"), TN_INVALID_ARGUMENT); /* duplicates before types */
   CHECK_CONTAINS(tn_error_message(&t.err), "more than once");
   CHECK_INT(wrong_call(&t, "x", "y", wrong, "neg"), TN_INVALID_ARGUMENT);
   CHECK_CONTAINS(tn_error_message(&t.err), "int32");
-  CHECK_INT(wrong_call(&t, "x", NULL, right, "nobody"), TN_INVALID_ARGUMENT); /* NULLs before names */
+  CHECK_INT(wrong_call(&t, "x", NULL, right, "absent"), TN_INVALID_ARGUMENT); /* NULLs before names */
   CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
-  CHECK_INT(wrong_call(&t, "x", NULL, right, "nobody"), TN_INVALID_ARGUMENT); /* NULLs before closed */
-  CHECK_INT(wrong_call(&t, "x", "x", wrong, "nobody"), TN_CANCELLED);         /* closed before names */
+  CHECK_INT(wrong_call(&t, "x", NULL, right, "absent"), TN_INVALID_ARGUMENT); /* NULLs before closed */
+  CHECK_INT(wrong_call(&t, "x", "x", wrong, "absent"), TN_CANCELLED);         /* closed before names */
   tn_tensor_unref(wrong);
   tn_tensor_unref(right);
   ts_fini(&t);
@@ -505,7 +505,7 @@ static void session__arguments_are_checked_in_order(void) /* S-ERR-03 */
   REQUIRE_OK(tn_session_create(t.options, &t.session, &t.err), &t.err);
   CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
   tn_tensor *fetched;
-  CHECK_INT(ts_run(&t, NULL, NAMES("nobody"), &fetched, NULL), TN_CANCELLED);
+  CHECK_INT(ts_run(&t, NULL, NAMES("absent"), &fetched, NULL), TN_CANCELLED);
   ts_fini(&t);
 }
 
@@ -522,7 +522,8 @@ static void session__codes_have_names(void) /* S-ERR-05 */
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-/* A whole life: graph, session, run, extend, callable. What it leaves on failure is freed here, as a program would. */
+/* A whole life cycle: graph, session, run, extend, callable. After a failure it is cleaned up here,
+ * as a program would. */
 static tn_status whole_life(void *arg)
 {
   const int level = *(const int *)arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving a session its graph, growing it, and naming what is in it. */
+/* Setting a session's graph, extending it, and names in it. */
 #include "conformance/support/session_kit.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void session_graph__lives_as_long_as_the_session(void) /* S-GRA-03: the s
   ts_fini(&t);
 }
 
-static void session_graph__nodes_added_later_can_be_run(void) /* the header's promise for tn_session_set_graph */
+static void session_graph__nodes_added_later_can_be_run(void) /* promised by the header of tn_session_set_graph */
 {
   ts t;
   ts_open(&t, 1);
@@ -58,7 +58,7 @@ static void session_graph__nodes_added_later_can_be_run(void) /* the header's pr
 
 /* --- extend ------------------------------------------------------------------------------------------------------- */
 
-/* A session on the usual graph, extended by a GraphDef that must be refused, whole. */
+/* A session on the usual graph; extending it by this GraphDef must be rejected as a whole. */
 static void refused(const char *what, const ts_bytes *def, tn_status wanted, const char *part)
 {
   ts t;
@@ -82,16 +82,16 @@ static void session_graph__unknown_inputs_are_refused(void) /* S-GRA-05 */
 {
   ts_bytes def = { .size = 0 };
   ts_node_const(&def, "good", 1);
-  ts_node(&def, "Neg", "bad", NAMES("nobody"), "T", TN_FLOAT);
-  refused("data input", &def, TN_INVALID_ARGUMENT, "nobody");
+  ts_node(&def, "Neg", "bad", NAMES("absent"), "T", TN_FLOAT);
+  refused("data input", &def, TN_INVALID_ARGUMENT, "absent");
   def.size = 0;
   ts_node_const(&def, "good", 1);
-  ts_node(&def, "Neg", "bad", NAMES("two", "^nobody"), "T", TN_FLOAT);
-  refused("control input", &def, TN_INVALID_ARGUMENT, "nobody");
+  ts_node(&def, "Neg", "bad", NAMES("two", "^absent"), "T", TN_FLOAT);
+  refused("control input", &def, TN_INVALID_ARGUMENT, "absent");
   def.size = 0;
   ts_node_const(&def, "good", 1);
   ts_node(&def, "Neg", "bad", NAMES("two:3"), "T", TN_FLOAT);
-  refused("output that is not there", &def, TN_INVALID_ARGUMENT, "bad");
+  refused("output that does not exist", &def, TN_INVALID_ARGUMENT, "bad");
 }
 
 static void session_graph__bad_names_are_refused(void) /* S-GRA-07 */
@@ -131,14 +131,14 @@ static void session_graph__duplicate_names_are_refused(void) /* S-GRA-08, S-GRA-
   def.size = 0;
   ts_node_const(&def, "good", 1);
   ts_node_const(&def, "two", 2);
-  refused("there already, even if it is the same", &def, TN_INVALID_ARGUMENT, "two");
+  refused("exists already, even if identical", &def, TN_INVALID_ARGUMENT, "two");
 }
 
 static void session_graph__cycles_are_refused(void) /* S-GRA-09 */
 {
   ts_bytes def = { .size = 0 };
   ts_node(&def, "Neg", "itself", NAMES("itself"), "T", TN_FLOAT);
-  refused("a node on itself", &def, TN_INVALID_ARGUMENT, "itself");
+  refused("a node that depends on itself", &def, TN_INVALID_ARGUMENT, "itself");
   def.size = 0;
   ts_node_const(&def, "good", 1);
   ts_node(&def, "AddV2", "one", NAMES("good", "three"), "T", TN_FLOAT);
@@ -164,7 +164,7 @@ static void session_graph__broken_bytes_are_refused(void) /* S-GRA-13 */
     ts_open(&t, 1);
     size_t n = tn_graph_n_operations(t.graph);
     tn_status status = tn_session_extend(t.session, part.data, part.size, &t.err);
-    bool whole_nodes = status == TN_OK; /* a cut between two nodes is a smaller GraphDef */
+    bool whole_nodes = status == TN_OK; /* a cut between two nodes gives a smaller GraphDef */
     CHECK_MSG(whole_nodes || status == TN_INVALID_ARGUMENT || status == TN_DATA_LOSS, "cut at byte %zu: %s", cut,
               tn_status_name(status));
     CHECK_INT(tn_graph_n_operations(t.graph), n + (whole_nodes ? 1 : 0));
@@ -180,7 +180,7 @@ static void session_graph__extend_adds_nodes(void) /* S-GRA-10, S-GRA-12, S-GRA-
     ts_open(&t, level);
     CHECK_OK(tn_session_extend(t.session, NULL, 0, &t.err), &t.err);
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "y", 2 }), "twice"), 6, 0);
-    ts_bytes more = { .size = 0 }; /* uses names that come later, and those of before */
+    ts_bytes more = { .size = 0 }; /* uses names that are defined later, and earlier ones */
     ts_node(&more, "AddV2", "more", NAMES("twice:0", "ten"), "T", TN_FLOAT);
     ts_node_const(&more, "ten", 10);
     CHECK_OK(tn_session_extend(t.session, more.data, more.size, &t.err), &t.err);
@@ -196,7 +196,7 @@ static void session_graph__extend_without_a_graph_makes_one(void) /* S-GRA-04, S
   ts_init(&t, 1);
   REQUIRE_OK(tn_session_create(t.options, &t.session, &t.err), &t.err);
   ts_bytes bad = { .size = 0 }, good = { .size = 0 };
-  ts_node(&bad, "Neg", "bad", NAMES("nobody"), "T", TN_FLOAT);
+  ts_node(&bad, "Neg", "bad", NAMES("absent"), "T", TN_FLOAT);
   CHECK_INT(tn_session_extend(t.session, bad.data, bad.size, &t.err), TN_INVALID_ARGUMENT);
   CHECK_NULL(tn_session_graph(t.session));
   ts_node_const(&good, "c", 4);
@@ -242,7 +242,8 @@ static void session_graph__finalize_keeps_what_was_compiled(void) /* S-GRA-16 */
   }
 }
 
-/* --- operations that are not registered --------------------------------------------------------------------------- */
+/* --- unregistered operations
+ * -------------------------------------------------------------------------------------- */
 
 static void session_graph__unregistered_ops_are_kept(void) /* S-GRA-06 */
 {
@@ -250,7 +251,7 @@ static void session_graph__unregistered_ops_are_kept(void) /* S-GRA-06 */
   tn_tensor *fetched;
   ts_bytes def = { .size = 0 };
   ts_open(&t, 1);
-  ts_node(&def, "NobodyKnowsThisOp", "strange", NAMES("x", "two:0"), "T", TN_FLOAT);
+  ts_node(&def, "UnregisteredOp", "strange", NAMES("x", "two:0"), "T", TN_FLOAT);
   ts_node(&def, "Neg", "below", NAMES("strange:1"), "T", TN_FLOAT);
   ts_node_const(&def, "beside", 8);
   REQUIRE_OK(tn_session_extend(t.session, def.data, def.size, &t.err), &t.err);
@@ -258,13 +259,13 @@ static void session_graph__unregistered_ops_are_kept(void) /* S-GRA-06 */
   CHECK_DOUBLE(ts_run1(&t, NULL, "beside"), 8, 0);
   tn_operation *op = tn_graph_find(t.graph, "strange");
   REQUIRE_PTR(op);
-  CHECK_STR(tn_operation_type(op), "NobodyKnowsThisOp");
+  CHECK_STR(tn_operation_type(op), "UnregisteredOp");
   CHECK_NULL(tn_operation_schema(op));
   CHECK_INT(ts_run(&t, FEEDS({ "x", 1 }), NAMES("below"), &fetched, NULL), TN_NOT_FOUND);
   CHECK_CONTAINS(tn_error_message(&t.err), "strange");
-  CHECK_CONTAINS(tn_error_message(&t.err), "NobodyKnowsThisOp");
+  CHECK_CONTAINS(tn_error_message(&t.err), "UnregisteredOp");
   CHECK_INT(ts_run(&t, FEEDS({ "x", 1 }), NULL, NULL, NAMES("strange")), TN_NOT_FOUND);
-  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "strange:1", 4 }), "below"), -4, 0); /* fed, so nobody needs it */
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "strange:1", 4 }), "below"), -4, 0); /* fed, so it is not needed */
   ts_fini(&t);
 }
 
@@ -273,11 +274,11 @@ static void session_graph__the_builder_refuses_unregistered_ops(void) /* S-GRA-0
   ts t;
   tn_operation *op = NULL;
   ts_init(&t, 1);
-  tn_operation_builder *b = tn_operation_begin(t.graph, "NobodyKnowsThisOp", "strange", 0);
+  tn_operation_builder *b = tn_operation_begin(t.graph, "UnregisteredOp", "strange", 0);
   CHECK_INT(tn_operation_finish(b, &op, &t.err), TN_NOT_FOUND);
   CHECK_NULL(op);
-  CHECK_CONTAINS(tn_error_message(&t.err), "NobodyKnowsThisOp");
-  b = tn_operation_begin(t.graph, "NobodyKnowsThisOp", "strange", TN_BUILD_KEEP_UNKNOWN_OP);
+  CHECK_CONTAINS(tn_error_message(&t.err), "UnregisteredOp");
+  b = tn_operation_begin(t.graph, "UnregisteredOp", "strange", TN_BUILD_KEEP_UNKNOWN_OP);
   CHECK_OK(tn_operation_finish(b, &op, &t.err), &t.err);
   CHECK(op && op == tn_graph_find(t.graph, "strange"));
   ts_fini(&t);
@@ -314,7 +315,7 @@ static void session_graph__one_endpoint_has_one_feed(void) /* S-NAM-03, S-RUN-09
   ts_fini(&t);
 }
 
-static void session_graph__outputs_that_are_not_there(void) /* S-NAM-04 */
+static void session_graph__missing_outputs_are_refused(void) /* S-NAM-04 */
 {
   static const char *const names[] = { "neg:1",   "neg:7",     "neg:4294967296", "neg:99999999999999999999",
                                        "nothing", "nothing:0", "^neg",           "^nothing" };
@@ -336,19 +337,19 @@ static void session_graph__outputs_that_are_not_there(void) /* S-NAM-04 */
   ts_fini(&t);
 }
 
-static void session_graph__names_that_nobody_has(void) /* S-NAM-05, S-NAM-06 */
+static void session_graph__unknown_names_are_refused(void) /* S-NAM-05, S-NAM-06 */
 {
   ts t;
   tn_tensor *fetched;
   ts_open(&t, 1);
-  CHECK_INT(ts_run(&t, NULL, NAMES("nobody"), &fetched, NULL), TN_NOT_FOUND);
-  CHECK_CONTAINS(tn_error_message(&t.err), "nobody");
-  CHECK_INT(ts_run(&t, NULL, NAMES("nobody:3"), &fetched, NULL), TN_NOT_FOUND);
-  CHECK_INT(ts_run(&t, FEEDS({ "nobody", 1 }), NAMES("two"), &fetched, NULL), TN_NOT_FOUND);
-  CHECK_CONTAINS(tn_error_message(&t.err), "nobody");
-  CHECK_INT(ts_run(&t, NULL, NULL, NULL, NAMES("nobody")), TN_NOT_FOUND);
-  CHECK_CONTAINS(tn_error_message(&t.err), "nobody");
-  CHECK_INT(ts_run(&t, NULL, NULL, NULL, NAMES("Two")), TN_NOT_FOUND); /* letters count */
+  CHECK_INT(ts_run(&t, NULL, NAMES("absent"), &fetched, NULL), TN_NOT_FOUND);
+  CHECK_CONTAINS(tn_error_message(&t.err), "absent");
+  CHECK_INT(ts_run(&t, NULL, NAMES("absent:3"), &fetched, NULL), TN_NOT_FOUND);
+  CHECK_INT(ts_run(&t, FEEDS({ "absent", 1 }), NAMES("two"), &fetched, NULL), TN_NOT_FOUND);
+  CHECK_CONTAINS(tn_error_message(&t.err), "absent");
+  CHECK_INT(ts_run(&t, NULL, NULL, NULL, NAMES("absent")), TN_NOT_FOUND);
+  CHECK_CONTAINS(tn_error_message(&t.err), "absent");
+  CHECK_INT(ts_run(&t, NULL, NULL, NULL, NAMES("Two")), TN_NOT_FOUND); /* names are case-sensitive */
   ts_fini(&t);
 }
 
@@ -419,8 +420,8 @@ TAP_MAIN(
     TAP_TEST(session_graph__the_builder_refuses_unregistered_ops),
     TAP_TEST(session_graph__node_means_its_first_output),
     TAP_TEST(session_graph__one_endpoint_has_one_feed),
-    TAP_TEST(session_graph__outputs_that_are_not_there),
-    TAP_TEST(session_graph__names_that_nobody_has),
+    TAP_TEST(session_graph__missing_outputs_are_refused),
+    TAP_TEST(session_graph__unknown_names_are_refused),
     TAP_TEST(session_graph__a_target_may_name_an_output),
     TAP_TEST(session_graph__empty_and_null_names),
     TAP_TEST(session_graph__index_must_be_a_number))

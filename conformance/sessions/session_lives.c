@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that come and go, with variables, queues, loops and steps that are given up: what the library holds stays
- * the same. */
+/* Sessions created and destroyed, with variables, queues, loops and abandoned steps: the library's
+ * memory stays constant. */
 #include "conformance/support/blocked_kit.h"
 
 #define GRAPH                                                                                      \
@@ -19,7 +19,7 @@ static void work(tn_session *s, int i)
   CHECK_INT(bk_target(s, "assign", 4), TN_OK);
   CHECK_DOUBLE(bk_fetch(s, "value"), 4, 0);
   CHECK_INT(bk_target(s, "put", 1), TN_OK);
-  CHECK_INT(bk_target(s, "put", 2), TN_OK); /* stays in the queue */
+  CHECK_INT(bk_target(s, "put", 2), TN_OK); /* it stays in the queue */
   CHECK_DOUBLE(bk_fetch(s, "get"), 1, 0);
   CHECK_DOUBLE(bk_fetch(s, "ten"), 10, 0);
   CHECK_DOUBLE(bk_fetch(s, "few"), 10, 0);
@@ -27,11 +27,11 @@ static void work(tn_session *s, int i)
 
 static const char *const places[] = { "late", "exit", "while" };
 
-/* Steps that are given up for a time limit, an assertion, or with their session, in one of four ways. */
+/* Abandons steps by a time limit, an assertion, or with their session, in one of four ways. */
 static void give_up(ts *t, tn_session *s, int i)
 {
   bk_step late = { .session = s, .fetch = places[i % 3], .timeout_ms = 1 };
-  bk_fetch(s, "get"); /* it is empty now */
+  bk_fetch(s, "get"); /* the queue is empty now */
   if (i % 10 == 0) {
     CHECK_STATUS(bk_run(&late), TN_DEADLINE_EXCEEDED, &late.err);
     bk_done(&late);
@@ -52,7 +52,8 @@ static void give_up(ts *t, tn_session *s, int i)
   }
 }
 
-/* S-LIFE-12; shared: what is in containers of the factory goes with a reset, not with the session. */
+/* S-LIFE-12; shared: contents of the factory's containers are freed by a reset, not with the
+ * session. */
 static void check_constant(bool isolated)
 {
   ts t;
@@ -67,7 +68,7 @@ static void check_constant(bool isolated)
     tn_error_clear(&t.err);
     if (i == WARM) blocks = tn_test_live_blocks(), bytes = tn_test_live_bytes();
     if (i < WARM || (tn_test_live_blocks() == blocks && tn_test_live_bytes() == bytes)) continue;
-    FAIL("round %d: %llu blocks of %llu bytes, after round %d %llu of %llu", i,
+    FAIL("round %d: %llu blocks, %llu bytes; after round %d: %llu blocks, %llu bytes", i,
          (unsigned long long)tn_test_live_blocks(),
          (unsigned long long)tn_test_live_bytes(), WARM, (unsigned long long)blocks, (unsigned long long)bytes);
     break;
@@ -78,9 +79,9 @@ static void check_constant(bool isolated)
 static void session_lives__of_isolated_sessions_leave_nothing(void) { check_constant(true); }
 static void session_lives__of_sessions_that_share_leave_nothing(void) { check_constant(false); }
 
-/* Nobody collects a session that is not closed: what it holds stays, whatever else goes, and can be used, until it is
- * deleted. */
-static void session_lives__of_sessions_that_are_not_closed_go_on(void) /* S-LIFE-13, S-LIFE-09 */
+/* A session that is not closed is never collected: its objects remain, whatever else is freed, and
+ * can be used until it is deleted. */
+static void session_lives__of_unclosed_sessions_continue(void) /* S-LIFE-13, S-LIFE-09 */
 {
   for (int round = 0; round < 4; round++) {
     ts t, other;
@@ -89,7 +90,7 @@ static void session_lives__of_sessions_that_are_not_closed_go_on(void) /* S-LIFE
     tn_session *left = t.session;
     work(left, round);
     t.session = NULL;
-    ts_fini(&t); /* the graph and the options, as the program sees them */
+    ts_fini(&t); /* destroys the program's graph and options */
     uint64_t held = tn_test_live_bytes();
     CHECK(held > before);
     for (int i = 0; i < 3; i++) {
@@ -103,13 +104,13 @@ static void session_lives__of_sessions_that_are_not_closed_go_on(void) /* S-LIFE
     CHECK_DOUBLE(bk_fetch(left, "size"), 1, 0);
     CHECK_DOUBLE(bk_fetch(left, "get"), 2, 0);
     tn_session_destroy(left);
-    if (round == 0) continue; /* what is made once for the process */
+    if (round == 0) continue; /* allocates memory that is kept for the process */
     CHECK_INT(tn_test_live_bytes(), before);
     CHECK_INT(tn_test_live_blocks(), blocks);
   }
 }
 
-/* One session, many steps that end badly: the step's own memory is given back (S-RO-07, S-RST-22). */
+/* One session with many steps that fail: each step's memory is freed (S-RO-07, S-RST-22). */
 static void session_lives__of_steps_leave_nothing(void)
 {
   ts t;
@@ -134,5 +135,5 @@ static void session_lives__of_steps_leave_nothing(void)
 TAP_MAIN(
   TAP_TEST(session_lives__of_isolated_sessions_leave_nothing),
   TAP_TEST(session_lives__of_sessions_that_share_leave_nothing),
-  TAP_TEST(session_lives__of_sessions_that_are_not_closed_go_on),
+  TAP_TEST(session_lives__of_unclosed_sessions_continue),
   TAP_TEST(session_lives__of_steps_leave_nothing))

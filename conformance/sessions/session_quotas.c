@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which threads work for a session, in a runtime with workers and in one without: those that its options allow, and
- * none once it is gone. */
+/* The threads that work for a session, in a runtime with workers and in one without: only those
+ * that its options allow, and none after it is destroyed. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 enum { N = 16, STEPS = 20 };
 
-/* A runtime by its name alone: settings in the target go before options. */
+/* Uses a runtime by its name alone, because settings in the target take precedence over options. */
 static void open_with(ts *t, const char *field, const char *value)
 {
   tn_output in = ts_open_watched(t, 0);
@@ -35,7 +35,7 @@ static void run_all(ts *t)
   }
 }
 
-/* How many threads ran the nodes of the last step. */
+/* Number of threads that ran nodes of the last step. */
 static int threads_of_step(void)
 {
   int n = 0;
@@ -57,7 +57,7 @@ static void session_quotas__hold_in_every_step(void) /* S-CFG-10, S-CFG-11 */
     for (int i = 0; i < STEPS; i++) {
       run_all(&t);
       int found = threads_of_step();
-      if (threads > 0) CHECK_MSG(found <= threads, "%d threads, %d were allowed", found, threads);
+      if (threads > 0) CHECK_MSG(found <= threads, "%d threads were used, at most %d are allowed", found, threads);
       if (threads >= 0 && threads != 1) continue;
       for (int k = 0; k < N; k++) CHECK(atomic_load(&ts_watched.thread[k]) == ts_this_thread());
     }
@@ -69,7 +69,7 @@ static void session_quotas__own_threads_end_with_the_session(void) /* S-CFG-12, 
 {
   ts t;
   int before = threads_of_process();
-  if (before < 0) TAP_SKIP("the system does not say how many threads there are");
+  if (before < 0) TAP_SKIP("the number of threads is unknown on this system");
   for (int i = 0; i < STEPS; i++) {
     open_with(&t, "use_per_session_threads", "1");
     run_all(&t);
@@ -106,7 +106,7 @@ static void *run_blocked(void *arg)
   return NULL;
 }
 
-/* One pool is taken by a step that waits: those in the other pool and on their callers go on. */
+/* A waiting step occupies one pool; steps in the other pool and on their callers' threads continue. */
 static void session_quotas__a_blocked_step_holds_up_its_pool_at_most(void) /* S-THR-05, S-THR-06, S-RO-09, S-RO-10 */
 {
   ts t;

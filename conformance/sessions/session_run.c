@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run: feeds, fetches, targets, what of the graph is executed, and errors inside a step. */
+/* Run: feeds, fetches, targets, which parts of the graph are executed, and errors in a step. */
 #include "conformance/support/blocked_kit.h"
 
 #include <math.h>
@@ -61,13 +61,13 @@ static void session_run__same_fetch_twice_runs_once(void) /* S-RUN-03, S-RUN-04,
     CHECK_DOUBLE(ts_float(fetched[0]), 4, 0);
     CHECK_DOUBLE(ts_float(fetched[1]), 4, 0);
     CHECK_DOUBLE(ts_float(fetched[2]), 8, 0);
-    CHECK(tn_tensor_data(fetched[0]) != tn_tensor_data(fetched[1])); /* each is the caller's alone */
+    CHECK(tn_tensor_data(fetched[0]) != tn_tensor_data(fetched[1])); /* each belongs to the caller alone */
     for (int i = 0; i < 3; i++) tn_tensor_unref(fetched[i]);
     ts_fini(&t);
   }
 }
 
-static void session_run__nothing_asked_is_refused(void) /* S-RUN-05 */
+static void session_run__an_empty_call_is_refused(void) /* S-RUN-05 */
 {
   ts t;
   ts_open(&t, 1);
@@ -101,7 +101,7 @@ static void session_run__fetches_need_a_place(void) /* S-RUN-07 */
   ts_fini(&t);
 }
 
-static void session_run__a_failed_one_gives_nothing(void) /* S-RUN-08, S-RUN-24 */
+static void session_run__a_failed_one_outputs_nothing(void) /* S-RUN-08, S-RUN-24 */
 {
   FOR_LEVELS(level)
   {
@@ -128,7 +128,7 @@ static void session_run__any_output_can_be_fed(void) /* S-RUN-10, S-RUN-11 */
     ts t;
     ts_open(&t, level);
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "y", 2 }, { "two", 10 }), "twice"), 30, 0);
-    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "sum", 7 }), "twice"), 14, 0); /* x and y are above the cut */
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "sum", 7 }), "twice"), 14, 0); /* x and y come before the fed value */
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "two", 5 }), "two"), 5, 0);
     CHECK_DOUBLE(ts_run1(&t, NULL, "two"), 2, 0);
     ts_fini(&t);
@@ -172,7 +172,7 @@ static void session_run__fed_and_fetched_gives_a_copy_of_the_feed(void) /* S-RUN
       CHECK(tn_tensor_is_exclusive(fetched[i]));
     }
     CHECK(tn_tensor_data(fetched[0]) != tn_tensor_data(fetched[1]));
-    CHECK(tn_tensor_is_exclusive(fed)); /* nobody kept it */
+    CHECK(tn_tensor_is_exclusive(fed)); /* no other reference is left */
     for (int i = 0; i < 2; i++) tn_tensor_unref(fetched[i]);
     tn_tensor_unref(fed);
     ts_fini(&t);
@@ -187,7 +187,7 @@ static void session_run__unneeded_feed_is_ignored_but_checked(void) /* S-RUN-14,
   const char *z = "z", *two = "two";
   ts_open(&t, 1);
   CHECK_DOUBLE(ts_run1(&t, FEEDS({ "z", 1 }), "two"), 2, 0);
-  CHECK_INT(ts_run(&t, FEEDS({ "nobody", 1 }), NAMES("two"), &fetched, NULL), TN_NOT_FOUND);
+  CHECK_INT(ts_run(&t, FEEDS({ "absent", 1 }), NAMES("two"), &fetched, NULL), TN_NOT_FOUND);
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, NULL, 0, &seven, sizeof(seven), &wrong, &t.err), &t.err);
   CHECK_INT(tn_session_run(t.session, NULL, &z, &wrong, 1, &two, &fetched, 1, NULL, 0, NULL, &t.err),
             TN_INVALID_ARGUMENT);
@@ -198,7 +198,7 @@ static void session_run__unneeded_feed_is_ignored_but_checked(void) /* S-RUN-14,
   ts_fini(&t);
 }
 
-/* A session on -p, where p is a placeholder of this declared shape; a rank of -1: of any. */
+/* A session on -p, where p is a placeholder with this declared shape; rank -1: any shape. */
 static void open_declared(ts *t, int level, int strict, const int64_t *dims, int32_t rank)
 {
   ts_init(t, level);
@@ -212,7 +212,7 @@ static void open_declared(ts *t, int level, int strict, const int64_t *dims, int
   ts_start(t);
 }
 
-/* Feeds a tensor of this shape by name and by a prepared callable, and returns what both say. */
+/* Feeds a tensor of this shape by name and through a callable; returns their common result. */
 static tn_status feed_declared(ts *t, const int64_t *dims, int32_t rank)
 {
   tn_tensor *fed = ts_filled(rank, dims, 1), *fetched = NULL;
@@ -259,7 +259,8 @@ static void session_run__fed_shape_is_checked_when_strict(void) /* S-RUN-16 */
     }
 }
 
-/* A feed of another shape than declared may be why a node fails, so it is named beside the node. */
+/* If a node fails, a feed whose shape differs from the declared one may be the cause, so the error
+ * names it as well. */
 static void session_run__a_failure_names_feeds_of_other_shapes(void) /* S-RUN-16, S-RUN-17 */
 {
   static const char text[] =
@@ -287,7 +288,7 @@ static void session_run__a_failure_names_feeds_of_other_shapes(void) /* S-RUN-16
     CHECK_OK(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
     tn_tensor_unref(out);
     tn_tensor_unref(in[0]);
-    in[0] = ts_filled(2, (int64_t[]){ 4, 2 }, 1); /* both feeds are as declared, and do not fit together */
+    in[0] = ts_filled(2, (int64_t[]){ 4, 2 }, 1); /* both feeds match their declarations, but not each other */
     CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
               TN_INVALID_ARGUMENT);
     CHECK_INT(tn_error_n_causes(&t.err), 0);
@@ -320,7 +321,8 @@ static void session_run__shapes_that_do_not_fit_are_named(void) /* S-RUN-17, S-C
   }
 }
 
-/* The graph knows the shape of x, and what k says; a Reshape to it would change nothing. Feeds say otherwise. */
+/* The graph declares the shape of x and the value of k, so the Reshape looks redundant. The feeds
+ * differ. */
 static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16 */
 {
   static const char text[] =
@@ -359,8 +361,8 @@ static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16
   }
 }
 
-/* Three elements, says the graph, since it knows the float that ends the range; the slice would be all of it. A feed
- * says five. */
+/* According to the graph the range has three elements, because its end is a known float, and the
+ * slice is all of it. A feed makes it five. */
 static void session_run__a_fed_float_may_decide_a_size(void) /* S-RUN-11 */
 {
 #define NUMBER(name, value)                                                                           \
@@ -397,8 +399,9 @@ static void session_run__a_fed_float_may_decide_a_size(void) /* S-RUN-11 */
   }
 }
 
-/* Who only waits for a placeholder waits for its value, which is there. */
-static void session_run__a_fed_placeholder_holds_nothing_up(void) /* S-RUN-11, S-RUN-19 */
+/* A node that depends on a placeholder only by a control edge does not wait if the placeholder is
+ * fed. */
+static void session_run__a_fed_placeholder_delays_nothing(void) /* S-RUN-11, S-RUN-19 */
 {
   static const char text[] =
       "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }"
@@ -474,7 +477,7 @@ static void session_run__placeholder_with_default(void) /* S-RUN-20 */
   ts_fini(&t);
 }
 
-/* What ran before the failure stays done: here beside an assertion, in whichever order they stand. */
+/* Effects before the failure persist: here next to an assertion, in either node order. */
 static void session_run__a_failed_one_is_not_undone(void) /* S-RUN-25, S-RUN-24 */
 {
   FOR_LEVELS(level)
@@ -489,13 +492,14 @@ static void session_run__a_failed_one_is_not_undone(void) /* S-RUN-25, S-RUN-24 
       CHECK_STATUS(bk_run(&s), TN_INVALID_ARGUMENT, &s.err);
       CHECK_STR(tn_error_node(&s.err), "claim");
       bk_done(&s);
-      CHECK_DOUBLE(bk_fetch(t.session, "read"), 1 + 10 * i, 0); /* once a step, not twice */
+      CHECK_DOUBLE(bk_fetch(t.session, "read"), 1 + 10 * i, 0); /* once per step, not twice */
     }
     vk_fini(&t);
   }
 }
 
-/* --- what is run -------------------------------------------------------------------------------------------------- */
+/* --- which nodes run
+ * ---------------------------------------------------------------------------------------------- */
 
 static void session_run__only_what_is_needed_runs(void) /* S-RUN-21 */
 {
@@ -544,7 +548,7 @@ static void session_run__control_inputs_order(void) /* S-EXE-01, S-EXE-02, S-EXE
 static void session_run__direct_has_a_fixed_order(void) /* S-EXE-04 */
 {
   ts t;
-  if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("only the direct runtime promises an order");
+  if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("only the direct runtime guarantees an order");
   ts_open_watched(&t, 1);
   const char *targets[21] = { NULL };
   char names[20][8];
@@ -589,7 +593,7 @@ static void session_run__stateful_ops_are_not_folded_or_merged(void) /* S-EXE-21
   }
 }
 
-static void session_run__level_0_runs_the_graph_as_it_stands(void) /* S-CFG-21 */
+static void session_run__level_0_runs_the_graph_unchanged(void) /* S-CFG-21 */
 {
   ts t;
   ts_open_watched(&t, 0);
@@ -620,7 +624,7 @@ static void session_run__stateful_kernels_stay(void) /* S-EXE-20 */
   }
 }
 
-/* What a kernel of random numbers remembers is the node's, whatever else is asked for with it. */
+/* The state of a random-number kernel belongs to its node, whatever else is fetched with it. */
 static void session_run__stateful_kernels_stay_for_all_signatures(void) /* S-EXE-20 */
 {
   FOR_LEVELS(level)
@@ -634,7 +638,7 @@ static void session_run__stateful_kernels_stay_for_all_signatures(void) /* S-EXE
     for (int i = 0; i < 6; i++) {
       values[i] = ts_run1(&t, NULL, fetches[i % 3]);
       if (i % 3 == 1) values[i] = -values[i];
-      for (int k = 0; k < i; k++) CHECK_MSG(values[i] != values[k], "step %d gives what step %d gave", i, k);
+      for (int k = 0; k < i; k++) CHECK_MSG(values[i] != values[k], "step %d gives the same value as step %d", i, k);
     }
     vk_fini(&t);
   }
@@ -699,7 +703,7 @@ static void session_run__shapes_may_depend_on_data(void) /* the plan's segments 
   }
 }
 
-/* A file may hold cycles through ops that are not registered: such a signature cannot be run. */
+/* A file may contain cycles through unregistered ops: such a signature cannot be run. */
 static void session_run__a_cycle_through_an_unknown_op(void) /* S-GRA-06 */
 {
   FOR_LEVELS(level) {
@@ -718,7 +722,7 @@ static void session_run__a_cycle_through_an_unknown_op(void) /* S-GRA-06 */
   }
 }
 
-/* What is fed for an unknown op has the type that its readers want, and they must agree. */
+/* A feed for an unknown op has the type that its readers expect, and they must agree. */
 static void session_run__types_of_feeds_for_unknown_ops(void) /* S-RUN-15 */
 {
   FOR_LEVELS(level) {
@@ -748,10 +752,10 @@ TAP_MAIN(
     TAP_TEST(session_run__gives_fetches_in_the_order_asked),
     TAP_TEST(session_run__order_of_names_has_no_meaning),
     TAP_TEST(session_run__same_fetch_twice_runs_once),
-    TAP_TEST(session_run__nothing_asked_is_refused),
+    TAP_TEST(session_run__an_empty_call_is_refused),
     TAP_TEST(session_run__targets_only),
     TAP_TEST(session_run__fetches_need_a_place),
-    TAP_TEST(session_run__a_failed_one_gives_nothing),
+    TAP_TEST(session_run__a_failed_one_outputs_nothing),
     TAP_TEST(session_run__any_output_can_be_fed),
     TAP_TEST(session_run__a_target_runs_though_its_output_is_fed),
     TAP_TEST(session_run__fed_and_fetched_gives_a_copy_of_the_feed),
@@ -762,7 +766,7 @@ TAP_MAIN(
     TAP_TEST(session_run__shapes_that_do_not_fit_are_named),
     TAP_TEST(session_run__feeds_may_have_other_shapes),
          TAP_TEST(session_run__a_fed_float_may_decide_a_size),
-    TAP_TEST(session_run__a_fed_placeholder_holds_nothing_up),
+    TAP_TEST(session_run__a_fed_placeholder_delays_nothing),
     TAP_TEST(session_run__placeholder_must_be_fed),
     TAP_TEST(session_run__placeholder_with_default),
     TAP_TEST(session_run__a_failed_one_is_not_undone),
@@ -770,7 +774,7 @@ TAP_MAIN(
     TAP_TEST(session_run__control_inputs_order),
     TAP_TEST(session_run__direct_has_a_fixed_order),
     TAP_TEST(session_run__stateful_ops_are_not_folded_or_merged),
-    TAP_TEST(session_run__level_0_runs_the_graph_as_it_stands),
+    TAP_TEST(session_run__level_0_runs_the_graph_unchanged),
     TAP_TEST(session_run__stateful_kernels_stay),
     TAP_TEST(session_run__stateful_kernels_stay_for_all_signatures),
     TAP_TEST(session_run__kernels_refuse_when_compiled),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps: the memory of values, compiled signatures, errors, cancelling, time limits. */
+/* Steps: memory of values, compiled signatures, errors, cancellation, time limits. */
 #include "conformance/support/session_kit.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void session_step__fetched_constants_are_copies(void) /* S-RUN-27 */
       CHECK(tn_tensor_is_exclusive(fetched[i]));
       CHECK_DOUBLE(ts_float(fetched[i]), 5, 0);
       for (int k = 0; k < i; k++) CHECK(tn_tensor_data(fetched[i]) != tn_tensor_data(fetched[k]));
-      *(float *)tn_tensor_data(fetched[i]) = (float)(100 + i); /* the program may write to what is its own */
+      *(float *)tn_tensor_data(fetched[i]) = (float)(100 + i); /* the program may write to its own tensors */
     }
     CHECK_DOUBLE(ts_run1(&t, NULL, "c"), 5, 0);
     CHECK_DOUBLE(ts_run1(&t, NULL, "same"), 5, 0);
@@ -78,7 +78,7 @@ static void session_step__feeds_are_not_written_to(void) /* S-RUN-28 */
       const float *data = tn_tensor_data(values[i]);
       for (int k = 0; k < 1000; k++)
         if (!CHECK_DOUBLE(data[k], 3 + i, 0)) break;
-      CHECK(tn_tensor_is_exclusive(values[i])); /* and nobody kept it */
+      CHECK(tn_tensor_is_exclusive(values[i])); /* and no other reference is left */
       tn_tensor_unref(values[i]);
     }
     tn_tensor_unref(fetched);
@@ -86,7 +86,7 @@ static void session_step__feeds_are_not_written_to(void) /* S-RUN-28 */
   }
 }
 
-/* 50 operations in a row on a megabyte each: a step does not hold them all. */
+/* 50 operations in sequence on one megabyte each: a step does not hold all of them. */
 static void session_step__tensors_are_freed_after_their_last_use(void) /* S-EXE-22 */
 {
   FOR_LEVELS(level)
@@ -149,7 +149,8 @@ static void session_step__number_of_signatures_is_bounded(void) /* S-RUN-30 */
   ts_fini(&t);
 }
 
-/* What is not kept is freed, whatever names led to it; but a stateful node keeps its kernel (S-EXE-20). */
+/* An evicted signature is freed, whatever names it was compiled with; a stateful node keeps its
+ * kernel (S-EXE-20). */
 static void session_step__signatures_that_are_not_kept_are_freed(void) /* S-RUN-30 */
 {
   ts t;
@@ -194,7 +195,8 @@ static void session_step__step_ids_rise(void) /* S-RUN-31 */
   ts_fini(&t);
 }
 
-/* --- errors inside a step, cancelling, time limits ---------------------------------------------------------------- */
+/* --- errors in a step, cancellation, time limits
+ * ------------------------------------------------------------------ */
 
 static void session_step__error_names_the_node_and_keeps_its_code(void) /* S-CAN-01, S-CAN-02, S-CAN-14 */
 {
@@ -216,7 +218,7 @@ static void session_step__error_names_the_node_and_keeps_its_code(void) /* S-CAN
   }
 }
 
-/* Of two that fail one is reported, whole: its code, its node, its text. */
+/* If two nodes fail, one of the errors is reported in full: its code, node and text. */
 static void session_step__one_error_is_reported(void) /* S-CAN-01 */
 {
   FOR_LEVELS(level) for (int i = 0; i < 2; i++)
@@ -310,7 +312,7 @@ static void session_step__a_step_can_be_cancelled_alone(void) /* S-RO-15, S-CAN-
   CHECK_STATUS(tn_session_run(t.session, &options, &feed, &one, 1, &fetch, &fetched, 1, NULL, 0, NULL, &t.err),
                TN_CANCELLED, &t.err);
   ts_open_gate();
-  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "after"), 3, 0); /* the session is as it was */
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "after"), 3, 0); /* the session is unchanged */
   tn_cancellation_unref(c.cancellation);
   tn_tensor_unref(one);
   ts_fini(&t);
@@ -353,7 +355,7 @@ static void *close_late(void *session)
   return NULL;
 }
 
-/* A kernel that hears nothing is the last of its step: the step is what happened first, all the same. */
+/* A kernel that ignores cancellation ends last, but the step reports the first cause. */
 static void session_step__the_first_cause_is_reported(void) /* S-CAN-07, S-LIFE-04, S-RO-03 */
 {
   static const int64_t limits[] = { 20, 60000, 0 };

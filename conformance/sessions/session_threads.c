@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session, many threads: runs side by side, with close, extend and callables in between. */
+/* One session, many threads: concurrent runs, with close, extend and callables in between. */
 #include "conformance/support/session_kit.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ typedef struct worker {
   int number;
   tn_callable callable;
   atomic_int *go_on;
-  int done;      /* steps that were right */
+  int done;      /* steps with the right results */
   int cancelled; /* steps that ended CANCELLED */
   pthread_t thread;
 } worker;
@@ -40,7 +40,7 @@ static int join(worker *workers)
   return done;
 }
 
-/* One step on a vector of n: (x + y) * 2. Counts it as right when every element is. */
+/* One step on a vector of n: (x + y) * 2. Counts the step as done if every element is right. */
 static tn_status vector_step(worker *w, int64_t n, float x, float y)
 {
   static const char *const feeds[] = { "x", "y" };
@@ -74,7 +74,7 @@ static void *run_many(void *arg)
   return NULL;
 }
 
-static atomic_int n_steps; /* of all workers that run run_while */
+static atomic_int n_steps; /* of all workers in run_while */
 
 static void *run_while(void *arg)
 {
@@ -106,7 +106,7 @@ static void session_threads__runs_side_by_side(void) /* S-THR-01 */
     CHECK_INT(join(workers), THREADS * RUNS);
     uint64_t compiled = 0, held = 0;
     tn_session_signature_counts(t.session, &compiled, &held);
-    CHECK(compiled <= THREADS && held == 1); /* several may have compiled it at the same time */
+    CHECK(compiled <= THREADS && held == 1); /* several threads may have compiled it concurrently */
     ts_fini(&t);
   }
 }
@@ -141,7 +141,7 @@ static void session_threads__steps_share_a_kernel(void) /* S-EXE-23, S-THR-05 */
   ts_watch_op(t.graph, "TestGate", "gate", ts_const(t.graph, "one", 1), 0);
   ts_start(&t);
   for (int i = 0; i < THREADS; i++) {
-    own[i] = t; /* an error object for each thread */
+    own[i] = t; /* a separate error object for each thread */
     workers[i] = (worker){ .t = &own[i] };
     REQUIRE_INT(pthread_create(&workers[i].thread, NULL, through_gate, &workers[i]), 0);
   }
@@ -169,7 +169,8 @@ static void session_threads__close_during_runs(void) /* S-THR-02, S-LIFE-04, S-L
   }
 }
 
-/* Destroy right after the last call of each thread has returned: nothing of the session is touched afterwards. */
+/* Destroys the session right after the last call of each thread returned: no thread accesses the
+ * session afterwards. */
 static void session_threads__destroy_after_close(void) /* S-LIFE-10, S-THR-04 */
 {
   for (int round = 0; round < 20; round++) {
@@ -186,7 +187,7 @@ static void session_threads__destroy_after_close(void) /* S-LIFE-10, S-THR-04 */
   }
 }
 
-/* Adds node number i: the one before, negated. */
+/* Adds node number i, which negates the previous one. */
 static void extend_by_one(ts *t, int i)
 {
   ts_bytes more = { .size = 0 };
@@ -208,7 +209,7 @@ static void session_threads__extend_during_runs(void) /* S-THR-02, S-THR-03 */
     ts_open(&t, level);
     atomic_store(&n_steps, 0);
     start(workers, &t, run_while, (tn_callable){ 0 }, &go_on);
-    for (int i = 0; i < 100; i++) { /* with steps of the others before and after each */
+    for (int i = 0; i < 100; i++) { /* other threads run steps before and after each */
       for (int64_t end = ts_now_ms() + 10000; atomic_load(&n_steps) < 10 * i && ts_now_ms() < end;) ts_sleep_ms(0);
       extend_by_one(&t, i);
     }
@@ -288,7 +289,7 @@ static void session_threads__sessions_are_independent(void) /* S-THR-05 */
   ts_fini(&blocked);
 }
 
-static void session_threads__fork_is_found_out(void) /* S-THR-08 */
+static void session_threads__fork_is_detected(void) /* S-THR-08 */
 {
   ts t;
   ts_open(&t, 1);
@@ -302,12 +303,13 @@ static void session_threads__fork_is_found_out(void) /* S-THR-08 */
     tn_session *second = NULL;
     tn_status old = ts_run(&t, NULL, NAMES("two"), &fetched, NULL);
     tn_status fresh = tn_session_create(t.options, &second, NULL);
-    _exit(old == TN_FAILED_PRECONDITION && fresh == TN_FAILED_PRECONDITION ? 0 : old == TN_FAILED_PRECONDITION ? 2 : 1);
+    if (old != TN_FAILED_PRECONDITION) _exit(1);
+    _exit(fresh == TN_FAILED_PRECONDITION ? 0 : 2);
   }
   int status = -1;
   waitpid(pid, &status, 0);
   CHECK(WIFEXITED(status));
-  CHECK_INT(WEXITSTATUS(status), 0); /* 1: run in the child, 2: create in the child was not refused */
+  CHECK_INT(WEXITSTATUS(status), 0); /* 1: run in the child was not refused; 2: create in the child was not */
   CHECK_DOUBLE(ts_run1(&t, NULL, "two"), 2, 0);
   ts_fini(&t);
 }
@@ -322,4 +324,4 @@ TAP_MAIN(
     TAP_TEST(session_threads__callables_come_and_go),
     TAP_TEST(session_threads__sessions_come_and_go),
     TAP_TEST(session_threads__sessions_are_independent),
-    TAP_TEST(session_threads__fork_is_found_out))
+    TAP_TEST(session_threads__fork_is_detected))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warming a callable up: what a first run does besides its work is done before it, and nothing else happens. */
+/* Warming up a callable does the one-time work of its first run in advance, and nothing else. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static tn_callable callable_of(ts *t, const char *fetch, const tn_run_options *o
   return callable;
 }
 
-/* Warms up with a vector of n; a status, and in *ran whether a step was run. */
+/* Warms up with a vector of n. Returns the status; *ran tells whether a step was run. */
 static tn_status warm(ts *t, tn_callable callable, int64_t n, const tn_run_options *options, tn_bool *ran)
 {
   tn_tensor *feed = n < 0 ? ts_scalar(1) : ts_filled(1, &n, 1);
@@ -37,7 +37,7 @@ static float run(ts *t, tn_callable callable, int64_t n)
   return value;
 }
 
-/* Layouts and packed constants of the signature so far. */
+/* Number of layouts and packed constants of the signature so far. */
 static tn_plan_summary look(ts *t, const char *fetch)
 {
   static const char *const feeds[] = { "x" };
@@ -79,7 +79,7 @@ static void warm_up__leaves_no_layout_to_the_first_run(void) /* S-CAL-06 */
   }
 }
 
-/* A step was run, and its values are nobody's. */
+/* A step was run, and its values are discarded. */
 static void warm_up__runs_a_step_without_effects(void) /* S-CAL-06 */
 {
   ts t;
@@ -97,8 +97,8 @@ static void warm_up__runs_a_step_without_effects(void) /* S-CAL-06 */
   ts_fini(&t);
 }
 
-/* Each shape on its own, also one that the graph does not say: that one has a plan of its own. */
-static void warm_up__is_of_the_shapes_that_are_fed(void) /* S-CAL-06, S-RUN-16 */
+/* Each shape is warmed up separately, including one other than declared, which has its own plan. */
+static void warm_up__applies_to_the_fed_shapes(void) /* S-CAL-06, S-RUN-16 */
 {
   ts t;
   tn_bool ran;
@@ -121,7 +121,7 @@ static void warm_up__is_of_the_shapes_that_are_fed(void) /* S-CAL-06, S-RUN-16 *
 
 #define LOOPS(more) ANY("x", "DT_FLOAT") COUNTS ROUND("ever", "input: 'x'", "Ever", "Same") more LOOP_LIBRARY
 
-/* Reading a variable, a loop and a function change nothing. */
+/* Reading a variable, a loop and a function have no effects. */
 static void warm_up__runs_loops_functions_and_reads(void) /* S-CAL-06 */
 {
   ts t;
@@ -130,7 +130,7 @@ static void warm_up__runs_loops_functions_and_reads(void) /* S-CAL-06 */
                           NODE("sum", "AddV2", "input: 'x' input: 'read'", F)));
   tn_callable sum = callable_of(&t, "sum", NULL), ten = callable_of(&t, "ten", NULL),
               few = callable_of(&t, "few", NULL);
-  CHECK_STATUS(warm(&t, sum, -1, NULL, &ran), TN_FAILED_PRECONDITION, &t.err); /* as the run: there is no value */
+  CHECK_STATUS(warm(&t, sum, -1, NULL, &ran), TN_FAILED_PRECONDITION, &t.err); /* as a run: no value is set */
   CHECK_INT(ran, 0);
   CHECK_INT(bk_target(t.session, "set", 3), TN_OK);
   CHECK_OK(warm(&t, sum, -1, NULL, &ran), &t.err);
@@ -176,7 +176,7 @@ static void warm_up__changes_no_state(void) /* S-CAL-06 */
   "is_stateful: true } node_def { name: 'c' op: 'TestCount' input: 'x' " F INT(                                        \
       "slot", 6) " } ret { key: 'y' value: 'c:y:0' } } "
 
-/* An effect in a function, in the body of a loop, in a variable, behind a queue. */
+/* Effects in a function, in the body of a loop, in a variable, and through a queue. */
 static void warm_up__finds_effects_wherever_they_are(void) /* S-CAL-06 */
 {
   static const char *const fetches[] = { "called", "chosen", "turned", "added", "dequeued", "drawn", "random" };
@@ -237,7 +237,7 @@ static void warm_up__ends_at_its_limits(void) /* S-CAL-06, S-RO-03, S-CAN-08 */
   ts_fini(&t);
 }
 
-/* Those of the callable are for its runs. */
+/* The callable's own options apply to its runs only. */
 static void warm_up__has_options_of_its_own(void) /* S-CAL-06 */
 {
   FOR_LEVELS(effect)
@@ -289,7 +289,7 @@ static void warm_up__ends_with_its_session(void) /* S-CAL-06, S-LIFE-04 */
   ts_fini(&t);
 }
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 static void warm_up__wrong_arguments_are_named(void) /* S-CAL-02, S-CAL-03, S-CAL-06 */
 {
@@ -388,7 +388,7 @@ static void *warm_and_run(void *user)
   return NULL;
 }
 
-static void warm_up__goes_on_beside_runs(void) /* S-CAL-06, S-THR-01 */
+static void warm_up__is_concurrent_with_runs(void) /* S-CAL-06, S-THR-01 */
 {
   FOR_LEVELS(effect)
   {
@@ -408,7 +408,7 @@ static void warm_up__goes_on_beside_runs(void) /* S-CAL-06, S-THR-01 */
 TAP_MAIN(
   TAP_TEST(warm_up__leaves_no_layout_to_the_first_run),
   TAP_TEST(warm_up__runs_a_step_without_effects),
-  TAP_TEST(warm_up__is_of_the_shapes_that_are_fed),
+  TAP_TEST(warm_up__applies_to_the_fed_shapes),
   TAP_TEST(warm_up__runs_loops_functions_and_reads),
   TAP_TEST(warm_up__changes_no_state),
   TAP_TEST(warm_up__finds_effects_wherever_they_are),
@@ -417,4 +417,4 @@ TAP_MAIN(
   TAP_TEST(warm_up__ends_with_its_session),
   TAP_TEST(warm_up__wrong_arguments_are_named),
   TAP_TEST(warm_up__survives_every_failed_allocation),
-  TAP_TEST(warm_up__goes_on_beside_runs))
+  TAP_TEST(warm_up__is_concurrent_with_runs))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers: elements by key, taken when they are complete. */
+/* Barriers: elements by key, which can be taken when they are complete. */
 #include <pthread.h>
 
 #include "conformance/support/op_kit.h"
@@ -28,7 +28,7 @@ static void open(ts *t, const char *text)
   ts_start(t);
 }
 
-/* A value for each letter of `keys`: from, from + 1, ... */
+/* Puts a value for each letter of `keys`: from, from + 1, ... */
 static tn_status put(ts *t, const char *target, const char *keys, float from)
 {
   const char *names[] = { "keys", "x" }, *texts[8];
@@ -51,7 +51,7 @@ static tn_status put(ts *t, const char *target, const char *keys, float from)
   return st;
 }
 
-/* What n elements are: "a1,5 b2,6 " for keys a and b with their two values. */
+/* Result of taking n elements: "a1,5 b2,6 " for keys a and b with their two values. */
 typedef struct taken {
   ts *t;
   const char *how;
@@ -121,17 +121,17 @@ static void barriers__give_complete_elements_in_the_order_of_their_keys(void)
   CHECK_OK(put(&t, "put1", "cb", 5), &t.err);
   CHECK_INT(size(&t, "ready"), 1);
   CHECK_INT(size(&t, "rest"), 2);
-  CHECK_OK(put(&t, "put0", "c", 8), &t.err); /* complete before a, but came later */
+  CHECK_OK(put(&t, "put0", "c", 8), &t.err); /* complete before a, but put in later */
   CHECK_OK(put(&t, "put1", "a", 9), &t.err);
   taken k = take(&t, "take", 3, 0);
   CHECK_STR(k.text, "b2,6 a1,9 c8,5 ");
-  CHECK_OK(put(&t, "put0", "a", 1), &t.err); /* a new one */
+  CHECK_OK(put(&t, "put0", "a", 1), &t.err); /* a new element */
   CHECK_INT(size(&t, "rest"), 1);
   ts_fini(&t);
 }
 
 /* S-RO-07, S-CAN-12 */
-static void barriers__keep_what_a_step_gave_up_waiting_for(void)
+static void barriers__keep_elements_after_a_time_out(void)
 {
   ts t;
   open(&t, BARRIER);
@@ -147,7 +147,7 @@ static void barriers__keep_what_a_step_gave_up_waiting_for(void)
   ts_fini(&t);
 }
 
-static void barriers__that_are_closed_complete_what_they_have(void)
+static void barriers__closed_ones_complete_existing_elements(void)
 {
   ts t;
   open(&t, BARRIER);
@@ -157,7 +157,7 @@ static void barriers__that_are_closed_complete_what_they_have(void)
   CHECK_INT(target(&t, "close"), TN_CANCELLED);
   CHECK_STATUS(put(&t, "put1", "bz", 6), TN_CANCELLED, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "key 'z' is a new one");
-  CHECK_INT(size(&t, "rest"), 2); /* b is as it was */
+  CHECK_INT(size(&t, "rest"), 2); /* b is unchanged */
   CHECK_INT(take(&t, "take", 4, 0).status, TN_OUT_OF_RANGE);
   CHECK_STR(take(&t, "some", 4, 0).text, "a1,5 ");
   taken k = { .t = &t, .how = "take", .n = 2 }, never = { .t = &t, .how = "take", .n = 2 };
@@ -171,15 +171,15 @@ static void barriers__that_are_closed_complete_what_they_have(void)
   ts_fini(&t);
 }
 
-/* A step that waits for two gets none when only one more comes. */
-static void barriers__that_are_complete_and_closed_keep_nobody_waiting(void)
+/* A step that waits for two elements gets none if only one more can become complete. */
+static void barriers__fail_waiting_takes_that_can_never_complete(void)
 {
   ts t;
   open(&t, BARRIER);
   CHECK_OK(put(&t, "put0", "a", 1), &t.err);
   taken k = { .t = &t, .how = "take", .n = 2, .timeout_ms = 20000 };
   REQUIRE_INT(pthread_create(&k.thread, NULL, take_thread, &k), 0);
-  ts_sleep_ms(20); /* if it comes later it is refused at once */
+  ts_sleep_ms(20); /* a later call would be refused at once */
   CHECK_OK(target(&t, "close"), &t.err);
   CHECK_OK(put(&t, "put1", "a", 2), &t.err);
   pthread_join(k.thread, NULL);
@@ -188,7 +188,7 @@ static void barriers__that_are_complete_and_closed_keep_nobody_waiting(void)
   ts_fini(&t);
 }
 
-static void barriers__that_are_shut_drop_what_is_not_complete(void)
+static void barriers__cancelling_close_drops_incomplete_elements(void)
 {
   ts t;
   open(&t, BARRIER);
@@ -215,7 +215,7 @@ static void check_refused(const char *text, const char *part)
   ts_fini(&t);
 }
 
-static void barriers__refuse_what_does_not_fit(void)
+static void barriers__reject_mismatched_inputs(void)
 {
   ts t;
 #define READY NODE("y", "BarrierReadySize", B, "")
@@ -244,23 +244,14 @@ static tn_status whole_life(void *unused)
   (void)unused;
   static const char text[] = BARRIER;
   static const char *const targets[] = { "put0", "put1", "close", NULL };
-  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
-  tn_graph *graph = NULL;
   tn_session *session = NULL;
-  tn_session_options *o = NULL;
   tn_tensor *feeds[3] = { NULL, NULL, NULL };
   const float values[] = { 1, 2 };
   const char *names[] = { "keys", "x", "n" }, *fetch = "take:2";
   const char *const keys[] = { "a", "a key that is longer than 22 bytes" };
   int64_t two = 2;
   const int32_t n = 2;
-  tn_status st = tn_graph_create(&graph, NULL);
-  if (st == TN_OK) st = tn_graph_import(graph, text, strlen(text), &options, NULL);
-  if (st == TN_OK) st = tn_session_options_create(&o, NULL);
-  if (st == TN_OK) st = tn_session_options_set_target(o, ts_runtime(), NULL);
-  if (st == TN_OK) st = tn_session_options_set_bool(o, "isolate_session_state", 1, NULL);
-  if (st == TN_OK) st = tn_session_create(o, &session, NULL);
-  if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
+  tn_status st = ts_open_isolated(text, &session);
   if (st == TN_OK) st = tn_tensor_from_strings(&two, 1, keys, NULL, &feeds[0], NULL);
   if (st == TN_OK) st = tn_tensor_from_data(TN_FLOAT, &two, 1, values, sizeof values, &feeds[1], NULL);
   if (st == TN_OK) st = tn_tensor_from_data(TN_INT32, NULL, 0, &n, 4, &feeds[2], NULL);
@@ -272,8 +263,6 @@ static tn_status whole_life(void *unused)
   }
   for (int i = 0; i < 3; i++) tn_tensor_unref(feeds[i]);
   tn_session_destroy(session);
-  tn_session_options_destroy(o);
-  tn_graph_unref(graph);
   return st;
 }
 
@@ -281,9 +270,9 @@ static void barriers__survive_failing_allocations(void) { tn_test_oom_sweep(whol
 
 TAP_MAIN(
   TAP_TEST(barriers__give_complete_elements_in_the_order_of_their_keys),
-  TAP_TEST(barriers__keep_what_a_step_gave_up_waiting_for),
-  TAP_TEST(barriers__that_are_closed_complete_what_they_have),
-  TAP_TEST(barriers__that_are_complete_and_closed_keep_nobody_waiting),
-  TAP_TEST(barriers__that_are_shut_drop_what_is_not_complete),
-  TAP_TEST(barriers__refuse_what_does_not_fit),
+  TAP_TEST(barriers__keep_elements_after_a_time_out),
+  TAP_TEST(barriers__closed_ones_complete_existing_elements),
+  TAP_TEST(barriers__fail_waiting_takes_that_can_never_complete),
+  TAP_TEST(barriers__cancelling_close_drops_incomplete_elements),
+  TAP_TEST(barriers__reject_mismatched_inputs),
   TAP_TEST(barriers__survive_failing_allocations))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues: what comes out of them, what waits at them, and what is left when waiting is given up. */
+/* Queues: the order of elements, calls that wait, and the state after a call has given up waiting. */
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #define SCALARS LIST("shapes", "shape { }")
 #define Q "input: 'q'"
 
-/* A queue "q" of int32 scalars, and all that can be done with it; x: what is put in, n: how many are taken. */
+/* A queue "q" of int32 scalars with all operations on it; x: elements to put in, n: number of
+ * elements to take. */
 #define USES(types)                                                                                              \
   ANY("x", "DT_INT32") ANY("n", "DT_INT32")                                                                      \
   NODE("put", "QueueEnqueueV2", Q " input: 'x'", PUTS) NODE("puts", "QueueEnqueueManyV2", Q " input: 'x'", PUTS) \
@@ -26,10 +27,10 @@
 
 typedef struct call {
   tn_session *session;
-  const char *fetch, *target; /* one of them is NULL */
+  const char *fetch, *target; /* exactly one is NULL */
   int32_t x[8];
-  int64_t n_x;     /* rows that are fed; -1: x is a scalar; -2: it is not fed */
-  int32_t n;       /* fed; -1: not */
+  int64_t n_x;     /* rows of the feed; -1: x is a scalar; -2: x is not fed */
+  int32_t n;       /* -1: n is not fed */
   int64_t timeout_ms;
   tn_status status;
   int32_t got[64];
@@ -86,7 +87,7 @@ static tn_status target(tn_session *s, const char *name)
   return end(&c);
 }
 
-/* One int32 or bool; the status with a minus where it fails. */
+/* Fetches an int32 or bool; returns the negated status on failure. */
 static int32_t fetch(tn_session *s, const char *name, int64_t timeout_ms)
 {
   call c = { .session = s, .fetch = name, .n_x = -2, .n = -1, .timeout_ms = timeout_ms };
@@ -95,7 +96,7 @@ static int32_t fetch(tn_session *s, const char *name, int64_t timeout_ms)
 }
 #define FAILED(status) (-1000 - (status))
 
-/* "puts" with the numbers from `first` on; "gets" and "upto" with n. */
+/* Runs "puts" with n numbers starting at `first`; "gets" and "upto" take n elements. */
 static call rows(tn_session *s, int32_t first, int64_t n, int64_t timeout_ms)
 {
   call c = { .session = s, .target = "puts", .n_x = n, .n = -1, .timeout_ms = timeout_ms };
@@ -133,9 +134,9 @@ static void open(ts *t, const char *text)
   ts_start(t);
 }
 
-/* ---- what comes out ---- */
+/* ---- order of elements ---- */
 
-static void queues__closed_ones_give_what_they_have(void)
+static void queues__closed_ones_give_their_elements(void)
 {
   ts t;
   open(&t, FIFO(-1));
@@ -180,7 +181,7 @@ static void queues__of_lowest_priority_first_keep_the_order_of_equals(void)
   ts_fini(&t);
 }
 
-/* Each of five elements comes first about equally often; equal seeds give equal orders. */
+/* Each of five elements is first about equally often; equal seeds give equal orders. */
 static void queues__in_random_order_give_everything_once(void)
 {
   ts t;
@@ -199,10 +200,10 @@ static void queues__in_random_order_give_everything_once(void)
     if (round == 199) CHECK_INT(again / 100000, again % 100000);
     ts_fini(&t);
   }
-  for (int i = 0; i < 5; i++) CHECK_MSG(first[i] > 10 && first[i] < 90, "%d came first %d times", i, first[i]);
+  for (int i = 0; i < 5; i++) CHECK_MSG(first[i] > 10 && first[i] < 90, "%d was first %d times", i, first[i]);
 }
 
-static void queues__in_random_order_keep_a_rest_until_they_are_closed(void)
+static void queues__in_random_order_keep_a_minimum_until_closed(void)
 {
   ts t;
   open(&t, NODE("q", "RandomShuffleQueueV2", "", INT32 SCALARS INT("min_after_dequeue", 3)) USES(INT32));
@@ -259,16 +260,16 @@ static void queues__of_a_reset_container_are_new(void)
 }
 
 /* S-RO-03, S-RO-07, S-CAN-12 */
-static void queues__that_steps_gave_up_waiting_at_are_as_before(void)
+static void queues__are_unchanged_by_timed_out_steps(void)
 {
   ts t;
   open(&t, FIFO(4));
   tn_session *s = t.session;
   CHECK_INT(fetch(s, "get", 10), FAILED(TN_DEADLINE_EXCEEDED));
   CHECK_INT(rows(s, 0, 3, 0).status, TN_OK);
-  CHECK_INT(take(s, "gets", 5, 10).status, TN_DEADLINE_EXCEEDED); /* it had three of them */
+  CHECK_INT(take(s, "gets", 5, 10).status, TN_DEADLINE_EXCEEDED); /* it had taken three of them */
   CHECK_INT(fetch(s, "size", 0), 3);
-  CHECK_INT(rows(s, 7, 5, 10).status, TN_DEADLINE_EXCEEDED); /* one of these was in */
+  CHECK_INT(rows(s, 7, 5, 10).status, TN_DEADLINE_EXCEEDED); /* one of these had been put in */
   CHECK_INT(fetch(s, "size", 0), 3);
   CHECK_INT(put(s, 3, 0), TN_OK);
   call c = take(s, "gets", 4, 0);
@@ -291,8 +292,8 @@ static void queues__do_not_keep_a_session_from_closing(void)
   ts_fini(&t);
 }
 
-/* S-CAN-04, S-CAN-05: a wrong element beside a dequeue that waits. */
-static void queues__that_a_step_waits_at_do_not_hide_its_error(void)
+/* S-CAN-04, S-CAN-05: an invalid element next to a waiting dequeue. */
+static void queues__a_waiting_dequeue_does_not_hide_an_error(void)
 {
   ts t;
   open(&t, FIFO(4));
@@ -310,7 +311,7 @@ static void queues__that_a_step_waits_at_do_not_hide_its_error(void)
   ts_fini(&t);
 }
 
-static void queues__that_are_shut_cancel_what_waits_to_be_put_in(void)
+static void queues__cancelling_close_ends_waiting_enqueues(void)
 {
   ts t;
   open(&t, FIFO(2));
@@ -323,7 +324,7 @@ static void queues__that_are_shut_cancel_what_waits_to_be_put_in(void)
   ts_fini(&t);
 }
 
-/* ---- bad input ---- */
+/* ---- invalid arguments ---- */
 
 static void check_refused(const char *text, tn_status code, const char *part)
 {
@@ -337,7 +338,7 @@ static void check_refused(const char *text, tn_status code, const char *part)
   ts_fini(&t);
 }
 
-static void queues__refuse_what_does_not_fit(void)
+static void queues__reject_mismatched_inputs(void)
 {
 #define SIZE NODE("y", "QueueSizeV2", Q, "")
 #define SHARED "attr { key: 'shared_name' value { s: 'one' } }"
@@ -369,21 +370,12 @@ static void queues__refuse_what_does_not_fit(void)
 
 static tn_status whole_life(void *text)
 {
-  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   static const char *const steps[][2] = { { "puts", NULL }, { NULL, "get" }, { NULL, "gets" }, { "close", NULL } };
-  tn_graph *graph = NULL;
   tn_session *session = NULL;
-  tn_session_options *o = NULL;
   tn_tensor *x = NULL, *n = NULL;
   int64_t three = 3;
   const int32_t values[] = { 1, 2, 3 }, two = 2;
-  tn_status st = tn_graph_create(&graph, NULL);
-  if (st == TN_OK) st = tn_graph_import(graph, text, strlen(text), &options, NULL);
-  if (st == TN_OK) st = tn_session_options_create(&o, NULL);
-  if (st == TN_OK) st = tn_session_options_set_target(o, ts_runtime(), NULL);
-  if (st == TN_OK) st = tn_session_options_set_bool(o, "isolate_session_state", 1, NULL);
-  if (st == TN_OK) st = tn_session_create(o, &session, NULL);
-  if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
+  tn_status st = ts_open_isolated(text, &session);
   if (st == TN_OK) st = tn_tensor_from_data(TN_INT32, &three, 1, values, sizeof values, &x, NULL);
   if (st == TN_OK) st = tn_tensor_from_data(TN_INT32, NULL, 0, &two, 4, &n, NULL);
   for (int i = 0; st == TN_OK && i < 4; i++) {
@@ -396,8 +388,6 @@ static tn_status whole_life(void *text)
   tn_tensor_unref(x);
   tn_tensor_unref(n);
   tn_session_destroy(session);
-  tn_session_options_destroy(o);
-  tn_graph_unref(graph);
   return st;
 }
 
@@ -418,7 +408,7 @@ typedef struct worker {
   pthread_t thread;
 } worker;
 
-/* Puts its numbers in, one by one or several at once; now and then it gives up and tries again. */
+/* Puts its numbers in, one at a time or several at once; sometimes gives up and tries again. */
 static void *produce(void *arg)
 {
   worker *w = arg;
@@ -450,7 +440,7 @@ static void *consume(void *arg)
   }
 }
 
-/* Wants more than ever comes: what it has when it gives up goes back. */
+/* Requests more elements than are ever put in; elements taken when it gives up are put back. */
 static void *want_too_much(void *arg)
 {
   worker *w = arg;
@@ -458,8 +448,8 @@ static void *want_too_much(void *arg)
   return NULL;
 }
 
-/* What goes in comes out once. A producer that gave up may have put in what a consumer took before (S-RUN-25), so with
- * limits a number may come twice, but none is lost. */
+/* Every element is taken. A producer that gave up may have put in an element that was already taken
+ * (S-RUN-25), so with time limits a number may be taken twice, but none is lost. */
 static void queues__lose_nothing_between_threads_of_two_sessions(void)
 {
   static atomic_int taken[PRODUCERS * EACH];
@@ -471,7 +461,9 @@ static void queues__lose_nothing_between_threads_of_two_sessions(void)
   ops_open_text(&a, text);
   ops_open_text(&b, text);
   for (int i = 0; i < WORKERS; i++) {
-    void *(*fn)(void *) = i < PRODUCERS ? produce : i < PRODUCERS + CONSUMERS ? consume : want_too_much;
+    void *(*fn)(void *) = want_too_much;
+    if (i < PRODUCERS) fn = produce;
+    else if (i < PRODUCERS + CONSUMERS) fn = consume;
     workers[i] =
         (worker){ .session = i % 2 ? a.session : b.session, .number = i, .seed = (unsigned)i + 1, .taken = taken };
     REQUIRE_INT(pthread_create(&workers[i].thread, NULL, fn, &workers[i]), 0);
@@ -485,13 +477,13 @@ static void queues__lose_nothing_between_threads_of_two_sessions(void)
     twice += atomic_load(&taken[i]) > 1;
   }
   CHECK_INT(lost, 0);
-  tap_note("%d of %d numbers came again after their producer had given up", twice, PRODUCERS * EACH);
+  tap_note("%d of %d numbers were taken twice, because their producer had given up", twice, PRODUCERS * EACH);
   CHECK_OK(tn_reset(a.options, &container, 1, &a.err), &a.err);
   ts_fini(&a);
   ts_fini(&b);
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
 static tn_status put_once(ts *t, const float *values, size_t n, const char *target)
 {
@@ -503,8 +495,8 @@ static tn_status put_once(ts *t, const float *values, size_t n, const char *targ
   return st;
 }
 
-/* What is destroyed is gone, though the plans of several steps have used it; the next one of the name is another
- * one. */
+/* A destroyed queue is freed although the plans of several steps have used it; the next queue with
+ * its name is a new one. */
 static void queues__take_no_memory_once_they_are_destroyed(void) /* S-LIFE-12 */
 {
   enum { N = 1 << 16 };
@@ -535,17 +527,17 @@ static void queues__take_no_memory_once_they_are_destroyed(void) /* S-LIFE-12 */
 }
 
 TAP_MAIN(
-  TAP_TEST(queues__closed_ones_give_what_they_have),
+  TAP_TEST(queues__closed_ones_give_their_elements),
   TAP_TEST(queues__of_lowest_priority_first_keep_the_order_of_equals),
   TAP_TEST(queues__in_random_order_give_everything_once),
-  TAP_TEST(queues__in_random_order_keep_a_rest_until_they_are_closed),
+  TAP_TEST(queues__in_random_order_keep_a_minimum_until_closed),
   TAP_TEST(queues__are_shared_by_sessions),
   TAP_TEST(queues__of_a_reset_container_are_new),
-  TAP_TEST(queues__that_steps_gave_up_waiting_at_are_as_before),
+  TAP_TEST(queues__are_unchanged_by_timed_out_steps),
   TAP_TEST(queues__do_not_keep_a_session_from_closing),
-  TAP_TEST(queues__that_a_step_waits_at_do_not_hide_its_error),
-  TAP_TEST(queues__that_are_shut_cancel_what_waits_to_be_put_in),
-  TAP_TEST(queues__refuse_what_does_not_fit),
+  TAP_TEST(queues__a_waiting_dequeue_does_not_hide_an_error),
+  TAP_TEST(queues__cancelling_close_ends_waiting_enqueues),
+  TAP_TEST(queues__reject_mismatched_inputs),
   TAP_TEST(queues__take_no_memory_once_they_are_destroyed),
   TAP_TEST(queues__survive_failing_allocations),
   TAP_TEST(queues__lose_nothing_between_threads_of_two_sessions))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging areas, in order and by key, and stacks: what they give, what waits at them, what they refuse. */
+/* Staging areas, in order and by key, and stacks: their results, calls that wait, and errors. */
 #include <pthread.h>
 
 #include "conformance/support/op_kit.h"
@@ -75,7 +75,7 @@ static void staging__gives_tuples_in_order(void)
   for (int i = 0; i < 3; i++) CHECK_OK(step(&t, (float)i, "stage", 0), &t.err);
   CHECK_DOUBLE(get(&t, "peek"), 2, 0);
   CHECK_DOUBLE(get(&t, "take"), 0, 0);
-  CHECK_INT(fetch(&t, "peek", 10, &value), TN_DEADLINE_EXCEEDED); /* there are two */
+  CHECK_INT(fetch(&t, "peek", 10, &value), TN_DEADLINE_EXCEEDED); /* there are two elements */
   CHECK_DOUBLE(get(&t, "size"), 2, 0);
   CHECK_STATUS(fetch(&t, "pair:1", 0, &value), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "staging area 'area'");
@@ -142,7 +142,7 @@ static void staging__joins_threads(void)
 {
   ts t;
   open(&t, AREA(INT("capacity", 2)));
-  ts others[2] = { t, t }; /* each with an error of its own */
+  ts others[2] = { t, t }; /* each with its own error */
   pipe pipes[4];
   for (int i = 0; i < 4; i++) {
     pipes[i] = (pipe){ .t = &others[i / 2] };
@@ -182,7 +182,7 @@ static void staging_maps__complete_tuples_part_by_part(void)
   open(&t, MAP);
   CHECK_OK(step(&t, 3, "a1", 0), &t.err);
   CHECK_DOUBLE(get(&t, "rest"), 1, 0);
-  CHECK_INT(fetch(&t, "take1", 10, &value), TN_DEADLINE_EXCEEDED); /* not complete */
+  CHECK_INT(fetch(&t, "take1", 10, &value), TN_DEADLINE_EXCEEDED); /* incomplete */
   CHECK_STATUS(step(&t, 3, "a1", 0), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "key 7: index 1 is there already");
   CHECK_STATUS(step(&t, 3, "a2", 0), TN_INVALID_ARGUMENT, &t.err);
@@ -207,7 +207,7 @@ static void staging_maps__give_the_lowest_key_first(void)
   CHECK_OK(step(&t, 3, "a1", 0), &t.err);
   CHECK_OK(step(&t, 4, "a0", 0), &t.err);
   CHECK_OK(step(&t, 5, "b", 0), &t.err);
-  CHECK_OK(step(&t, 6, "b", 0), &t.err); /* a key that is there: dropped */
+  CHECK_OK(step(&t, 6, "b", 0), &t.err); /* an existing key: dropped */
   CHECK_DOUBLE(get(&t, "size"), 2, 0);
   CHECK_DOUBLE(get(&t, "any:1"), 5, 0);
   CHECK_DOUBLE(get(&t, "any:0"), 7, 0);
@@ -244,12 +244,12 @@ static tn_status stack_step(ts *t, const char *fetch_name, float *out)
   return st;
 }
 
-static void stacks__give_back_in_reverse_order(void)
+static void stacks__pop_in_reverse_order(void)
 {
   ts t;
   float value;
   open(&t, STACK(-1));
-  for (int i = 0; i < 2; i++) { /* each step has one of its own */
+  for (int i = 0; i < 2; i++) { /* each step has its own */
     CHECK_OK(stack_step(&t, "p", &value), &t.err);
     CHECK_DOUBLE(value, 6, 0);
     CHECK_OK(stack_step(&t, "r", &value), &t.err);
@@ -274,33 +274,23 @@ static tn_status whole_life(void *arg)
 {
   static const char *const targets[] = { "b", "a1", "a0", "stage" }, *const fetches[] = { "any:1", "take1", "take0",
                                                                                           "take" };
-  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
-  tn_graph *graph = NULL;
   tn_session *session = NULL;
-  tn_session_options *o = NULL;
   tn_tensor *x = NULL;
   const float one = 1;
   const char *text = arg, *name = "x";
   bool by_key = strstr(text, "MapStage") != NULL;
-  tn_status st = tn_graph_create(&graph, NULL);
-  if (st == TN_OK) st = tn_graph_import(graph, text, strlen(text), &options, NULL);
-  if (st == TN_OK) st = tn_session_options_create(&o, NULL);
-  if (st == TN_OK) st = tn_session_options_set_target(o, ts_runtime(), NULL);
-  if (st == TN_OK) st = tn_session_options_set_bool(o, "isolate_session_state", 1, NULL);
-  if (st == TN_OK) st = tn_session_create(o, &session, NULL);
-  if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
+  const int first = by_key ? 0 : 3, end = by_key ? 3 : 4;
+  tn_status st = ts_open_isolated(text, &session);
   if (st == TN_OK) st = tn_tensor_from_data(TN_FLOAT, NULL, 0, &one, sizeof one, &x, NULL);
-  for (int i = by_key ? 0 : 3; st == TN_OK && i < (by_key ? 3 : 4); i++)
+  for (int i = first; st == TN_OK && i < end; i++)
     st = tn_session_run(session, NULL, &name, &x, 1, NULL, NULL, 0, &targets[i], 1, NULL, NULL);
-  for (int i = by_key ? 0 : 3; st == TN_OK && i < (by_key ? 3 : 4); i++) {
+  for (int i = first; st == TN_OK && i < end; i++) {
     tn_tensor *fetched = NULL;
     st = tn_session_run(session, NULL, &name, &x, 1, &fetches[i], &fetched, 1, NULL, 0, NULL, NULL);
     tn_tensor_unref(fetched);
   }
   tn_tensor_unref(x);
   tn_session_destroy(session);
-  tn_session_options_destroy(o);
-  tn_graph_unref(graph);
   return st;
 }
 
@@ -317,5 +307,5 @@ TAP_MAIN(
   TAP_TEST(staging__joins_threads),
   TAP_TEST(staging_maps__complete_tuples_part_by_part),
   TAP_TEST(staging_maps__give_the_lowest_key_first),
-  TAP_TEST(stacks__give_back_in_reverse_order),
+  TAP_TEST(stacks__pop_in_reverse_order),
   TAP_TEST(staging__survives_failing_allocations))

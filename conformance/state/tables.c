@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables as a program sees them: filling, looking up, changing, sharing, threads, files, bad operands, no memory. */
+/* Tables as used by a program: filling, look-up, changes, sharing, threads, files, invalid
+ * arguments, lack of memory. */
 #include "conformance/support/op_kit.h"
 
 #include <pthread.h>
@@ -30,7 +31,7 @@
   NODE("h", "MutableDenseHashTableV2", "input: 'e' input: 'x'",                                                   \
        PAIR("key_dtype", "value_dtype") INT("initial_num_buckets", 8)) OPERANDS OPS
 
-/* Its containers are its own. */
+/* Containers belong to this session alone. */
 static void open_alone(ts *t, const char *text)
 {
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
@@ -63,7 +64,7 @@ static tn_tensor *text_of(const char *text)
   return t;
 }
 
-/* Runs a target with keys, and values where there are some. */
+/* Runs a target with keys and, if given, values. */
 static tn_status put(ts *t, const char *target, size_t n, const int64_t *keys, const char *const *texts)
 {
   static const char *const names[] = { "k", "v" };
@@ -77,7 +78,7 @@ static tn_status put(ts *t, const char *target, size_t n, const int64_t *keys, c
 #define KEYS(...) sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (const int64_t[]){ __VA_ARGS__ }
 #define TEXTS(...) ((const char *const[]){ __VA_ARGS__ })
 
-/* The texts under keys, with "?" for what is not there: "one,?,three". NULL on failure. */
+/* The strings stored under the keys, with "?" for missing keys: "one,?,three". NULL on failure. */
 static const char *find(ts *t, size_t n, const int64_t *keys)
 {
   static char all[400];
@@ -108,7 +109,7 @@ static int64_t size_of(ts *t)
   return n;
 }
 
-/* ---- tables that are filled once ---- */
+/* ---- tables that are initialised once ---- */
 
 static void tables__a_table_is_filled_once(void)
 {
@@ -120,7 +121,7 @@ static void tables__a_table_is_filled_once(void)
   CHECK_CONTAINS(tn_error_message(&t.err), "'fixed' is not initialised");
   CHECK_OK(put(&t, "init", KEYS(1, 2, 3), TEXTS("one", "two", "a text that is longer than an element")), &t.err);
   CHECK_STR(find(&t, KEYS(3, 7, 1)), "a text that is longer than an element,?,one");
-  /* as many again: TensorFlow looks no further */
+  /* as many keys as before: TensorFlow does not look further */
   CHECK_OK(put(&t, "init", KEYS(4, 5, 6), TEXTS("x", "y", "z")), &t.err);
   CHECK_STR(find(&t, KEYS(1, 4)), "one,?");
   CHECK_STATUS(put(&t, "init", KEYS(4), TEXTS("x")), TN_FAILED_PRECONDITION, &t.err);
@@ -146,7 +147,7 @@ static void tables__a_failed_initialisation_changes_nothing(void)
 
 /* ---- tables that change ---- */
 
-static void tables__keys_come_and_go(void)
+static void tables__keys_are_inserted_and_removed(void)
 {
   ts t;
   open_alone(&t, MUTABLE);
@@ -168,7 +169,7 @@ static void tables__reserved_keys_of_a_dense_table_are_refused(void)
   open_alone(&t, DENSE);
   CHECK_STATUS(put(&t, "insert", KEYS(5, -1), TEXTS("five", "x")), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "the table's empty key");
-  CHECK_INT(size_of(&t), 0); /* nothing of a bad insertion */
+  CHECK_INT(size_of(&t), 0); /* a rejected insertion inserts nothing */
   CHECK_STATUS(put(&t, "remove", KEYS(-2), NULL), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "the table's deleted key");
   CHECK_OK(put(&t, "insert", KEYS(5, 6), TEXTS("five", "six")), &t.err);
@@ -177,7 +178,8 @@ static void tables__reserved_keys_of_a_dense_table_are_refused(void)
   ts_fini(&t);
 }
 
-/* Of 8 buckets at most 0.8 are full, so nine keys need 16. What is exported can be imported. */
+/* At most 0.8 of 8 buckets are used, so nine keys need 16 buckets. An exported table can be
+ * imported. */
 static void tables__a_dense_table_is_exported_with_its_free_buckets(void)
 {
   static const char *const fetch[] = { "export:0", "export:1" }, *const names[] = { "k", "v" },
@@ -199,7 +201,7 @@ static void tables__a_dense_table_is_exported_with_its_free_buckets(void)
   ts_fini(&t);
 }
 
-/* ---- operands that do not fit ---- */
+/* ---- mismatched arguments ---- */
 
 static void tables__bad_operands_are_named(void)
 {
@@ -271,7 +273,7 @@ typedef struct worker {
   int bad;
 } worker;
 
-/* Puts keys of its own and one of all; what it reads is what somebody wrote. */
+/* Puts its own keys and one shared key; a value read must have been written by one of the threads. */
 static void *work(void *arg)
 {
   static const char *const names[] = { "k", "v" }, *const insert = "insert", *const feeds2[] = { "k", "d" };
@@ -318,7 +320,7 @@ static void tables__steps_side_by_side_change_one_table(void) /* S-EXE-23 */
   ts_fini(&t);
 }
 
-/* Each wants its own text under both keys. */
+/* Each thread initialises both keys with its own text. */
 static void *fill(void *arg)
 {
   static const char *const names[] = { "k", "v" }, *const target = "init";
@@ -394,14 +396,14 @@ static void tables__a_file_fills_a_table(void)
   CHECK_OK(init_from(&t, path), &t.err);
   CHECK_STR(find(&t, KEYS(2, 1, 0, 3)), "two,one,zero,?");
   write_lines(path, "other\n");
-  CHECK_OK(init_from(&t, path), &t.err); /* it was filled before */
+  CHECK_OK(init_from(&t, path), &t.err); /* it was already initialised */
   CHECK_INT(size_of(&t), 3);
   unlink(path);
   rmdir(folder);
   ts_fini(&t);
 }
 
-/* ---- no memory ---- */
+/* ---- lack of memory ---- */
 
 #define LONG1 "a value that is longer than fits into an element"
 #define LONG2 "another value that is longer than fits into an element"
@@ -419,7 +421,7 @@ static void tables__a_file_fills_a_table(void)
   NODE("init", "InitializeTableV2", "input: 'f' input: 'k' input: 'v'", STRINGS("Tkey", "Tval"))
 #define STRINGS(k, v) TYPE(k, "DT_STRING") TYPE(v, "DT_STRING")
 
-/* One step that makes tables, and all that is done with them. */
+/* One step that creates tables and runs all their operations. */
 static tn_status compile_and_run(void *arg)
 {
   static const char *const fetches[] = { "find:0", "export:1" }, *const targets[] = { "remove", "init" };
@@ -446,7 +448,7 @@ static void tables__without_memory_nothing_is_left(void)
 TAP_MAIN(
   TAP_TEST(tables__a_table_is_filled_once),
   TAP_TEST(tables__a_failed_initialisation_changes_nothing),
-  TAP_TEST(tables__keys_come_and_go),
+  TAP_TEST(tables__keys_are_inserted_and_removed),
   TAP_TEST(tables__reserved_keys_of_a_dense_table_are_refused),
   TAP_TEST(tables__a_dense_table_is_exported_with_its_free_buckets),
   TAP_TEST(tables__bad_operands_are_named),

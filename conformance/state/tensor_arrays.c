@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor arrays: what a step writes it reads, once or again; gradients; handles of all three versions. */
+/* Tensor arrays: values written are read in the same step, once or repeatedly; gradients; handles
+ * of all three versions. */
 #include "conformance/support/op_kit.h"
 
 #define DT TYPE("dtype", "DT_FLOAT")
@@ -22,7 +23,7 @@
   INTS("m1", "", "int_val: -1") INTS("01", D(2), "int_val: 0 int_val: 1") INTS("none", D(0), "") ANY("x", "DT_FLOAT") \
   NODE("xx", "Add", "input: 'x' input: 'x'", F) TENSOR("12", "DT_FLOAT", D(2), "float_val: 1 float_val: 2")
 
-/* The first element of what is fetched, of float or int32. */
+/* The first element of a fetch, float or int32. */
 static double fetched(ts *t, const char *name)
 {
   tn_tensor *out[1];
@@ -52,7 +53,7 @@ static void tensor_arrays__give_what_was_written(void)
                     GATHER("g", "a", "01", "w1") SIZE("n", "a", "w1")
                     ARRAY("d", "1", ON("dynamic_size") SHAPE("element_shape", ""))
                     WRITE("wd", "d", "5", "x", "d:1") SIZE("nd", "d", "wd") READ("zero", "d", "2", "wd"));
-  for (int step = 0; step < 3; step++) { /* each has an array of its own */
+  for (int step = 0; step < 3; step++) { /* each step has its own array */
     CHECK_DOUBLE(fetched(&t, "r1"), 10, 0);
     CHECK_DOUBLE(fetched(&t, "again"), 10, 0);
     CHECK_DOUBLE(fetched(&t, "g"), 5, 0);
@@ -63,7 +64,7 @@ static void tensor_arrays__give_what_was_written(void)
   ts_fini(&t);
 }
 
-static void tensor_arrays__say_what_is_wrong(void)
+static void tensor_arrays__report_errors(void)
 {
   ts t;
   ops_open_text(&t, BASIC ARRAY("a", "2", TEXT_ATTR("tensor_array_name", "outs") SHAPE("element_shape", ""))
@@ -196,7 +197,7 @@ static void tensor_arrays__shapes_are_known_before_a_step(void)
   CHECK_STR(ops_shape_of(&t, "a", 1), "[]");
   CHECK_STR(ops_shape_of(&t, "w", 0), "[]");
   CHECK_STR(ops_shape_of(&t, "r", 0), "?");
-  CHECK_STR(ops_shape_of(&t, "rb", 0), "[4,?]"); /* what the array was made for */
+  CHECK_STR(ops_shape_of(&t, "rb", 0), "[4,?]"); /* the array's declared shape */
   CHECK_STR(ops_shape_of(&t, "rd", 0), "[4,?]");
   CHECK_STR(ops_shape_of(&t, "g", 0), "[2,4,?]");
   CHECK_STR(ops_shape_of(&t, "c", 0), "?");
@@ -217,23 +218,13 @@ static void tensor_arrays__shapes_are_known_before_a_step(void)
 
 static tn_status whole_life(void *arg)
 {
-  tn_graph *graph = NULL;
-  tn_session_options *options = NULL;
   tn_session *session = NULL;
   tn_tensor *out = NULL;
-  tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };
-  tn_status st = tn_graph_create(&graph, NULL);
-  if (st == TN_OK) st = tn_graph_import(graph, arg, strlen(arg), &import, NULL);
-  if (st == TN_OK) st = tn_session_options_create(&options, NULL);
-  if (st == TN_OK) st = tn_session_options_set_target(options, ts_runtime(), NULL);
-  if (st == TN_OK) st = tn_session_create(options, &session, NULL);
-  if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
+  tn_status st = ts_open_isolated(arg, &session);
   if (st == TN_OK) st = tn_session_run(session, NULL, NULL, NULL, 0, NAMES("end"), &out, 1, NULL, 0, NULL, NULL);
   if (st == TN_OK) CHECK_DOUBLE(ts_float(out), 1 + 5, 0);
   tn_tensor_unref(out);
   tn_session_destroy(session);
-  tn_session_options_destroy(options);
-  tn_graph_unref(graph);
   return st;
 }
 
@@ -244,7 +235,7 @@ static void tensor_arrays__survive_failing_allocations(void) /* S-CAN-13 */
 
 TAP_MAIN(
     TAP_TEST(tensor_arrays__give_what_was_written),
-    TAP_TEST(tensor_arrays__say_what_is_wrong),
+    TAP_TEST(tensor_arrays__report_errors),
     TAP_TEST(tensor_arrays__are_filled_and_read_as_a_whole),
     TAP_TEST(tensor_arrays__gradients_add_up),
     TAP_TEST(tensor_arrays__older_versions_find_them_in_the_step),

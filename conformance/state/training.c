@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimisers: what a step changes and what it leaves alone, what bad input is told, many threads and little memory.
- * Whether the numbers of an optimiser are right is said by recorded cases. */
+/* Optimisers: what a step changes and what it does not, errors for invalid inputs, many threads,
+ * little memory. Recorded cases test whether an optimiser's numbers are right. */
 #include "conformance/support/op_kit.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@
 #define FLAG(key) "attr { key: '" key "' value { b: true } }"
 #define SCALAR(name, value) TENSOR(name, "DT_FLOAT", "", "float_val: " value)
 
-/* A variable behind a handle, by name; what sets and reads it. */
+/* A variable behind a handle, by name, with the nodes that set and read it. */
 #define HANDLE(name, dims, value)                                                                                  \
   NODE(name, "VarHandleOp", "", DT SHAPE(dims) NAMED(name))                                                        \
   TENSOR(name "_value", "DT_FLOAT", dims, "float_val: " value)                                                     \
   NODE("set_" name, "AssignVariableOp", IN(name) IN(name "_value"), DT)                                            \
   NODE("read_" name, "ReadVariableOp", IN(name), DT)
-/* The same by reference. */
+/* The same as a reference variable. */
 #define VARIABLE(name, dims, value)                                                                                \
   NODE(name, "VariableV2", "", DT SHAPE(dims) NAMED(name))                                                         \
   TENSOR(name "_value", "DT_FLOAT", dims, "float_val: " value)                                                     \
@@ -57,7 +57,8 @@ static tn_tensor *tensor(tn_dtype dtype, int32_t rank, const int64_t *dims, cons
 #define FLOATS(dims, ...) tensor(TN_FLOAT, dims, (float[]){ __VA_ARGS__ })
 #define INT32S(dims, ...) tensor(TN_INT32, dims, (int32_t[]){ __VA_ARGS__ })
 
-/* A step of `name` on the gradient "g", and the indices "i" unless they are NULL; both are taken over. */
+/* A step of `name` on the gradient "g" and, if not NULL, the indices "i". Takes ownership of both
+ * tensors. */
 static tn_status step(ts *t, const char *name, tn_tensor *g, tn_tensor *i)
 {
   static const char *const feeds[] = { "g:0", "i:0" };
@@ -82,7 +83,7 @@ static void check_floats(ts *t, const char *name, int64_t n, const float *wanted
 #define CHECK_FLOATS(t, name, ...) \
   check_floats(t, name, (int64_t)(sizeof((float[]){ __VA_ARGS__ }) / sizeof(float)), (float[]){ __VA_ARGS__ })
 
-/* Momentum on weights and their velocity, 3 rows of 2, in forms of `prefix`. */
+/* Momentum on weights and their velocity, 3 rows of 2 elements, as ops with this prefix. */
 #define ROWS_3_2 D(3) D(2)
 #define MOMENTUM(prefix)                                                                                           \
   SCALAR("lr", "0.5") SCALAR("momentum", "0.25") NODE("g", "Placeholder", "", DT)                                  \
@@ -119,9 +120,9 @@ static void check_two_steps(const char *text)
 }
 
 static void training__a_step_changes_variable_and_slots(void) { check_two_steps(BY_HANDLE); }
-static void training__references_are_changed_alike(void) { check_two_steps(BY_REFERENCE); }
+static void training__references_are_updated_equally(void) { check_two_steps(BY_REFERENCE); }
 
-static void training__a_reference_is_handed_on(void)
+static void training__a_reference_is_forwarded(void)
 {
   FOR_LEVELS(level)
   {
@@ -130,14 +131,14 @@ static void training__a_reference_is_handed_on(void)
     tn_tensor *out = NULL, *g = FLOATS(DIMS(3, 2), 2, 2, 2, 2, 2, 2);
     open_set(&t, level, BY_REFERENCE);
     CHECK_OK(tn_session_run(t.session, NULL, &feed, &g, 1, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
-    CHECK_DOUBLE(ts_float(out), 1 - 0.5 * 2.5, 0); /* the value behind it, after the step */
+    CHECK_DOUBLE(ts_float(out), 1 - 0.5 * 2.5, 0); /* the referenced variable after the step */
     tn_tensor_unref(out);
     tn_tensor_unref(g);
     fini(&t);
   }
 }
 
-static void training__what_was_read_before_does_not_change(void) /* S-RUN-27 */
+static void training__values_read_before_do_not_change(void) /* S-RUN-27 */
 {
   ts t;
   tn_tensor *before = NULL;
@@ -149,7 +150,7 @@ static void training__what_was_read_before_does_not_change(void) /* S-RUN-27 */
   fini(&t);
 }
 
-static void training__rows_that_come_twice_count_twice_in_order(void)
+static void training__repeated_rows_are_applied_in_order(void)
 {
   ts t;
   open_set(&t, 1, BY_HANDLE);
@@ -175,19 +176,19 @@ static void training__one_variable_may_be_its_own_slot(void)
             NODE("apply", "ResourceApplyMomentum",
                  IN("weights") IN("weights") IN("lr") IN("read_weights") IN("momentum"), F));
   REQUIRE_OK(target(&t, "set_weights"), &t.err);
-  CHECK_OK(target(&t, "apply"), &t.err); /* no lock is waited for; the value is either of the two */
+  CHECK_OK(target(&t, "apply"), &t.err); /* no lock is taken; the value is either of the two */
   fini(&t);
 }
 
-/* ---- bad input ---- */
+/* ---- invalid inputs ---- */
 
 typedef struct bad_step {
   const char *target;
   tn_tensor *g, *i;
-  const char *part, *other; /* of the message */
+  const char *part, *other; /* in the message */
 } bad_step;
 
-static void training__bad_input_is_told_and_changes_nothing(void)
+static void training__bad_input_is_reported_and_changes_nothing(void)
 {
   ts t;
   open_set(&t, 1, BY_HANDLE);
@@ -232,11 +233,11 @@ static void training__slots_must_have_the_variables_shape(void)
   fini(&t);
 }
 
-/* Ftrl on rows takes no rate of 0 unless everything is multiplied by it. */
+/* Sparse Ftrl rejects a learning rate of 0, unless everything is multiplied by it. */
 #define FTRL(name, attrs)                                                                                            \
   NODE(name, "ResourceSparseApplyFtrl",                                                                              \
        IN("v") IN("a") IN("l") IN("g") IN("i") IN("none") IN("none") IN("none") IN("power"), F TI attrs)
-static void training__numbers_out_of_their_range_are_told(void)
+static void training__numbers_out_of_range_are_reported(void)
 {
   ts t;
   open_text(&t, 1, HANDLE("v", D(2), "1") HANDLE("a", D(2), "1") HANDLE("l", D(2), "1") SCALAR("none", "0")
@@ -275,7 +276,8 @@ static const struct {
   const char *text;
 } of_rows[] = { OF_ROWS(1), OF_ROWS(3), OF_ROWS(8), OF_ROWS(20) };
 
-/* Rows in any order, most of them several times: in blocks and on shares of the rows as one after the other. */
+/* Rows in any order, most of them repeated: blocks and shares of rows must give the result of
+ * sequential execution. */
 static void training__large_sparse_gradients_are_done_in_order(void)
 {
   static float g[MANY * WIDEST_ROW], velocity[N_ROWS * WIDEST_ROW], weights[N_ROWS * WIDEST_ROW];
@@ -306,7 +308,7 @@ static void training__large_sparse_gradients_are_done_in_order(void)
   }
 }
 
-/* Each of two ops has the other's variable for its slot. */
+/* Each of two ops uses the other's variable as its slot. */
 #define CROSSED                                                                                                     \
   HANDLE("a", D(2), "0") HANDLE("b", D(2), "0") SCALAR("one", "1") SCALAR("none", "0")                              \
   TENSOR("grad", "DT_FLOAT", D(2), "float_val: 1")                                                                  \
@@ -331,7 +333,7 @@ static void training__steps_side_by_side_lose_no_change(void)
   REQUIRE_OK(ts_run(&t, NULL, NULL, NULL, NAMES("set_a", "set_b")), &t.err);
   for (int i = 0; i < THREADS; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, run_many, &t), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  CHECK_FLOATS(&t, "read_a", 0, 0); /* as often down as up */
+  CHECK_FLOATS(&t, "read_a", 0, 0); /* increased as often as decreased */
   CHECK_FLOATS(&t, "read_b", THREADS * STEPS, THREADS * STEPS);
   fini(&t);
 }
@@ -356,7 +358,7 @@ static void training__changes_allocate_nothing(void)
   static const char *const changes[] = { "descend", "a_b" }, *const handles[] = { "a", "b" };
   open_text(&t, 1, CROSSED);
   REQUIRE_OK(ts_run(&t, NULL, NULL, NULL, NAMES("set_a", "set_b")), &t.err);
-  allocations_of(&t, changes); /* the values become the variables' own */
+  allocations_of(&t, changes); /* the variables get their own memory */
   CHECK_INT(allocations_of(&t, changes), allocations_of(&t, handles));
   fini(&t);
 }
@@ -385,16 +387,16 @@ static void training__without_memory_nothing_is_left(void)
 
 TAP_MAIN(
   TAP_TEST(training__a_step_changes_variable_and_slots),
-  TAP_TEST(training__references_are_changed_alike),
-  TAP_TEST(training__a_reference_is_handed_on),
-  TAP_TEST(training__what_was_read_before_does_not_change),
-  TAP_TEST(training__rows_that_come_twice_count_twice_in_order),
+  TAP_TEST(training__references_are_updated_equally),
+  TAP_TEST(training__a_reference_is_forwarded),
+  TAP_TEST(training__values_read_before_do_not_change),
+  TAP_TEST(training__repeated_rows_are_applied_in_order),
   TAP_TEST(training__no_rows_change_nothing),
   TAP_TEST(training__one_variable_may_be_its_own_slot),
-  TAP_TEST(training__bad_input_is_told_and_changes_nothing),
+  TAP_TEST(training__bad_input_is_reported_and_changes_nothing),
   TAP_TEST(training__variables_must_have_values),
   TAP_TEST(training__slots_must_have_the_variables_shape),
-  TAP_TEST(training__numbers_out_of_their_range_are_told),
+  TAP_TEST(training__numbers_out_of_range_are_reported),
   TAP_TEST(training__references_have_the_variables_shape),
   TAP_TEST(training__large_sparse_gradients_are_done_in_order),
   TAP_TEST(training__steps_side_by_side_lose_no_change),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables that are passed by reference, those of one step, and parts of variables of either kind. */
+/* Reference variables, variables of one step, and updates of parts of variables of either kind. */
 #include "conformance/support/partial_kit.h"
 
 #define AB VALUES("ab", 2, "float_val: 1 float_val: 2")
@@ -96,18 +96,18 @@ static void variable_refs__need_a_shape(void)
   vk_fini(&t);
 }
 
-/* ---- when they are read ---- */
+/* ---- when references are read ---- */
 
 #define TENS(name, inputs)    \
   NODE(name, "Const", inputs, \
        DT "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 10 } } }")
-/* [1,2] doubles after "early" has read it; how long the addend is shows only in the step. */
+/* [1,2] is doubled after "early" has read it; the length of the addend is known only in the step. */
 #define CHANGE                                                                                                        \
   VARIABLE("v", "by_ref") AB NODE("set", "Assign", "input: 'v' input: 'ab'", F)                                       \
   NODE("early", "AddV2", "input: 'v' input: 'ab'", F) NODE("u", "Unique", "input: 'ab'", F)                         \
   NODE("add", "AssignAdd", "input: 'v' input: 'u' input: '^early'", F)
 
-/* Fetches of a fresh session each, after "set". */
+/* Fetches in a fresh session each, after "set". */
 static void expect_reads(const char *text, const char *fetch, float a, float b)
 {
   FOR_LEVELS(level)
@@ -120,7 +120,7 @@ static void expect_reads(const char *text, const char *fetch, float a, float b)
   }
 }
 
-/* An op reads a variable when it runs: after all that its other inputs wait for. */
+/* An op reads a variable when it runs: after all its other inputs have been computed. */
 static void variable_refs__are_read_when_the_reader_runs(void)
 {
   const char *constant = CHANGE TENS("k", "input: '^add'") NODE("y", "Mul", "input: 'v' input: 'k'", F);
@@ -138,7 +138,7 @@ static void variable_refs__are_read_when_the_reader_runs(void)
   expect_reads(three, "y", 4, 8);
 }
 
-/* One that is on a branch is not read where the branch is not taken: it may hold nothing. */
+/* A reference is not read on a branch that is not taken, where it may hold nothing. */
 static void variable_refs__are_not_read_for_a_dead_reader(void) /* S-EXE-06 */
 {
   expect_reads(CHANGE VARIABLE("w", "unset") TENSOR("p", "DT_BOOL", "", "bool_val: false")
@@ -179,7 +179,7 @@ static void variable_refs__are_read_when_a_function_runs(void)
                   NODE(name "/next", "NextIteration", "input: '" next "'", F)
 #define INVARIANT(name, op, from) NODE(name, op, "input: '" from "'", F FRAME BOOL("is_constant", "true"))
 
-/* Three turns: [2,4], [3,6] and [4,8] are added up. */
+/* Three iterations: the sum of [2,4], [3,6] and [4,8]. */
 static void variable_refs__are_read_in_each_turn_of_a_loop(void)
 {
   expect_reads(
@@ -197,7 +197,7 @@ static void variable_refs__are_read_in_each_turn_of_a_loop(void)
       "y", 9, 18);
 }
 
-/* In a partial run an op runs when its feed is given. */
+/* In a partial run an op runs when its input is fed. */
 static void variable_refs__are_read_when_the_reader_is_fed(void) /* S-PR-02 */
 {
   FOR_LEVELS(level)
@@ -247,13 +247,13 @@ static void variable_refs__rows_change_at_indices(void)
     REQUIRE_OK(vk_target(&t, "set"), &t.err);
     CHECK_INT(vk_target(&t, "bad"), TN_INVALID_ARGUMENT);
     CHECK_CONTAINS(tn_error_message(&t.err), "index 1 is 9 in dimension 0, wanted one in [0, 2)");
-    CHECK_FLOATS(&t, "read", 1, 2, 13, 14); /* what came before the bad index stays, as in TensorFlow */
+    CHECK_FLOATS(&t, "read", 1, 2, 13, 14); /* rows before the invalid index stay updated, as in TensorFlow */
     CHECK_OK(vk_target(&t, "row"), &t.err);
     CHECK_FLOATS(&t, "read", 1, 2, 10, 20);
     CHECK_INT(vk_target(&t, "odd"), TN_INVALID_ARGUMENT);
     CHECK_CONTAINS(tn_error_message(&t.err), "input 2 has shape [2], wanted [3,2] or a scalar");
     CHECK_INT(vk_target(&t, "bad_nd"), TN_INVALID_ARGUMENT);
-    CHECK_FLOATS(&t, "read", 1, 22, 10, 20); /* and of these, all others */
+    CHECK_FLOATS(&t, "read", 1, 22, 10, 20); /* here all other rows */
     CHECK_OK(vk_target(&t, "let_nd"), &t.err);
     CHECK_OK(vk_target(&t, "nothing"), &t.err);
     CHECK_FLOATS(&t, "gather", 10, 20);
@@ -311,7 +311,7 @@ static void variable_refs__slices_get_values(void)
   vk_fini(&t);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 static void variable_refs__survive_every_failed_allocation(void) /* S-CAN-13 */
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables behind handles: their life, what a reader holds, who sees them, and what bad input is told. */
+/* Variables behind handles: lifetime, values seen by readers, sharing, and errors for invalid
+ * inputs. */
 #include "conformance/support/variable_kit.h"
 
 #include <pthread.h>
 
-/* ---- the life of a variable ---- */
+/* ---- lifetime ---- */
 
 #define LIFE                                                                                                       \
   HANDLE("v", "weights") VALUES("ab", 2, "float_val: 1 float_val: 2")                                              \
@@ -44,7 +45,7 @@ static void variables__live_from_the_first_assignment_to_their_end(void) /* S-RU
     CHECK_INT(vk_fails(&t, "shape"), TN_NOT_FOUND);
     CHECK_INT(vk_target(&t, "end"), TN_NOT_FOUND);
     CHECK_OK(vk_target(&t, "end_any"), &t.err);
-    CHECK_OK(vk_target(&t, "set"), &t.err); /* again */
+    CHECK_OK(vk_target(&t, "set"), &t.err); /* set again after its destruction */
     CHECK_FLOATS(&t, "read", 1, 2);
     vk_fini(&t);
   }
@@ -52,7 +53,7 @@ static void variables__live_from_the_first_assignment_to_their_end(void) /* S-RU
 
 /* ---- readers ---- */
 
-static void variables__what_was_read_does_not_change(void) /* S-RUN-27 */
+static void variables__values_read_do_not_change(void) /* S-RUN-27 */
 {
   FOR_LEVELS(level)
   {
@@ -62,7 +63,7 @@ static void variables__what_was_read_does_not_change(void) /* S-RUN-27 */
     tn_tensor *kept = vk_fetch(&t, "read");
     REQUIRE_OK(vk_target(&t, "add"), &t.err);
     CHECK_DOUBLE(ts_float(kept), 1, 0);
-    *(float *)tn_tensor_data(kept) = 100; /* it is the caller's alone */
+    *(float *)tn_tensor_data(kept) = 100; /* it belongs to the caller alone */
     CHECK_FLOATS(&t, "read", 2, 4);
     tn_tensor_unref(kept);
     vk_fini(&t);
@@ -99,7 +100,7 @@ static void variables__a_step_reads_before_and_after_a_change(void) /* S-EXE-02 
   NODE("add", "AssignAddVariableOp", "input: 'v' input: 'ones'", DT)                                                  \
   NODE("read", "ReadVariableOp", "input: 'v'", DT)
 
-/* Allocations of ten steps that are no different from those before. */
+/* Allocations of ten steps, after two equal ones. */
 static uint64_t allocations_of(ts *t, const char *name)
 {
   CHECK_OK(vk_target(t, name), &t->err);
@@ -109,23 +110,23 @@ static uint64_t allocations_of(ts *t, const char *name)
   return tn_test_allocations() - made;
 }
 
-static void variables__a_change_takes_no_memory_when_nobody_reads(void)
+static void variables__a_change_without_readers_takes_no_memory(void)
 {
   ts t;
   vk_open(&t, 1, LARGE);
   REQUIRE_OK(vk_target(&t, "set"), &t.err);
-  REQUIRE_OK(vk_target(&t, "add"), &t.err); /* the constant was shared until now */
+  REQUIRE_OK(vk_target(&t, "add"), &t.err); /* until now it shared the constant's memory */
   tn_tensor_unref(vk_fetch(&t, "read"));
   for (int i = 0; i < 30; i++)
-    REQUIRE_OK(vk_target(&t, "add"), &t.err); /* a runtime may make workers at its first loops */
+    REQUIRE_OK(vk_target(&t, "add"), &t.err); /* a runtime may create workers in its first loops */
   REQUIRE_OK(vk_target(&t, "v"), &t.err);
   uint64_t before = tn_test_live_bytes();
   tn_tensor *held = vk_fetch(&t, "read");
-  CHECK(tn_test_live_bytes() - before >= BIG * sizeof(float)); /* the fetched one is a copy */
+  CHECK(tn_test_live_bytes() - before >= BIG * sizeof(float)); /* the fetched tensor is a copy */
   tn_tensor_unref(held);
   REQUIRE_OK(vk_target(&t, "add"), &t.err);
   CHECK_INT(tn_test_live_bytes(), before);
-  CHECK_INT(allocations_of(&t, "add"), allocations_of(&t, "v")); /* a step that does nothing */
+  CHECK_INT(allocations_of(&t, "add"), allocations_of(&t, "v")); /* a step without work */
   vk_fini(&t);
 }
 
@@ -134,7 +135,7 @@ static void variables__a_change_takes_no_memory_when_nobody_reads(void)
   NODE("sum", "Sum", "input: 'seen' input: '0'", F TYPE("Tidx", "DT_INT32"))                                          \
   NODE("then", "AssignAddVariableOp", "input: 'v' input: 'ones' input: '^sum'", DT)
 
-static void variables__a_step_lets_go_of_what_it_read(void) /* S-EXE-22 */
+static void variables__a_step_releases_values_it_has_read(void) /* S-EXE-22 */
 {
   FOR_LEVELS(level)
   {
@@ -142,7 +143,7 @@ static void variables__a_step_lets_go_of_what_it_read(void) /* S-EXE-22 */
     vk_open(&t, level, READ_THEN_ADD);
     REQUIRE_OK(vk_target(&t, "set"), &t.err);
     for (int i = 0; i < 30; i++)
-      REQUIRE_OK(vk_target(&t, "then"), &t.err); /* a runtime may make workers at its first loops */
+      REQUIRE_OK(vk_target(&t, "then"), &t.err); /* a runtime may create workers in its first loops */
     REQUIRE_OK(vk_target(&t, "set"), &t.err);
     CHECK_INT(allocations_of(&t, "then"), allocations_of(&t, "sum"));
     tn_tensor *now = vk_fetch(&t, "read");
@@ -164,7 +165,7 @@ static void variables__a_feed_that_is_kept_is_copied(void)
     tn_tensor *feed = NULL;
     const char *x = "x", *keep = "keep";
     REQUIRE_OK(tn_tensor_wrap(TN_FLOAT, &n, 1, mine, BIG * sizeof *mine, NULL, NULL, &feed, NULL), NULL);
-    for (int i = 0; i < 2; i++) { /* into new memory, and over what is there */
+    for (int i = 0; i < 2; i++) { /* into new memory, then over existing memory */
       mine[0] = (float)(5 + i);
       CHECK_OK(tn_session_run(t.session, NULL, &x, &feed, 1, NULL, NULL, 0, &keep, 1, NULL, &t.err), &t.err);
       mine[0] = 0;
@@ -178,7 +179,7 @@ static void variables__a_feed_that_is_kept_is_copied(void)
   }
 }
 
-/* ---- who sees a variable ---- */
+/* ---- sharing ---- */
 
 #define NAMED(name, attrs)                                                                   \
   NODE(name, "VarHandleOp", "", DT SHAPE(D(2)) attrs) NODE("is_" name, "VarIsInitializedOp", "input: '" name "'", "") \
@@ -198,7 +199,7 @@ static void variables__are_found_by_container_and_name(void) /* S-RST-17 */
   CHECK(!vk_fetch_bool(&t, "is_c"));
   CHECK(!vk_fetch_bool(&t, "is_d"));
   REQUIRE_OK(vk_target(&t, "set_d"), &t.err);
-  CHECK(vk_fetch_bool(&t, "is_e")); /* without a name: one of each container */
+  CHECK(vk_fetch_bool(&t, "is_e")); /* without a name: one per container */
   CHECK(!vk_fetch_bool(&t, "is_f"));
   ts_clean(&t, "box");
   vk_fini(&t);
@@ -260,12 +261,12 @@ static void variables__keep_their_dtype(void)
   }
   CHECK_FLOATS(&t, "read", 1, 2);
   CHECK_OK(vk_target(&t, "end"), &t.err);
-  CHECK_OK(vk_target(&t, "set_int"), &t.err); /* what was destroyed may be anything next time */
+  CHECK_OK(vk_target(&t, "set_int"), &t.err); /* a destroyed variable's name can be reused with another dtype */
   CHECK_INT(vk_fails(&t, "read"), TN_INVALID_ARGUMENT);
   vk_fini(&t);
 }
 
-/* ---- shapes that do not fit ---- */
+/* ---- mismatched shapes ---- */
 
 #define SHAPES                                                                                                       \
   LIFE VALUES("three", 3, "float_val: 7")                                                                            \
@@ -312,7 +313,7 @@ static void *adder(void *arg)
 
 static void variables__no_change_of_concurrent_steps_is_lost(void) /* S-EXE-23, S-THR-01 */
 {
-  TS_NEEDS_RESET(); /* without one sessions have containers of their own here */
+  TS_NEEDS_RESET(); /* otherwise each session has its own containers here */
   ts t, other;
   pthread_t threads[THREADS];
   vk_open(&t, 1, LIFE);
@@ -326,7 +327,7 @@ static void variables__no_change_of_concurrent_steps_is_lost(void) /* S-EXE-23, 
   vk_fini(&t);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 static void variables__survive_every_failed_allocation(void) /* S-CAN-13 */
 {
@@ -335,10 +336,10 @@ static void variables__survive_every_failed_allocation(void) /* S-CAN-13 */
 
 TAP_MAIN(
     TAP_TEST(variables__live_from_the_first_assignment_to_their_end),
-    TAP_TEST(variables__what_was_read_does_not_change),
+    TAP_TEST(variables__values_read_do_not_change),
     TAP_TEST(variables__a_step_reads_before_and_after_a_change),
-    TAP_TEST(variables__a_change_takes_no_memory_when_nobody_reads),
-    TAP_TEST(variables__a_step_lets_go_of_what_it_read),
+    TAP_TEST(variables__a_change_without_readers_takes_no_memory),
+    TAP_TEST(variables__a_step_releases_values_it_has_read),
     TAP_TEST(variables__a_feed_that_is_kept_is_copied),
     TAP_TEST(variables__are_found_by_container_and_name),
     TAP_TEST(variables__are_shared_by_sessions_until_a_reset),

@@ -18,7 +18,8 @@ static tn_status infer_add(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *x, *y;
   int32_t rx = tn_infer_input(ctx, 0, &x), ry = tn_infer_input(ctx, 1, &y);
-  if (rx < 0 || ry < 0) return tn_infer_output(ctx, 0, rx < 0 ? y : x, rx < 0 ? ry : rx, err);
+  if (rx < 0) return tn_infer_output(ctx, 0, y, ry, err);
+  if (ry < 0) return tn_infer_output(ctx, 0, x, rx, err);
   if (rx != ry) return tn_error_set(err, TN_INVALID_ARGUMENT, "ranks %d and %d differ", (int)rx, (int)ry);
   int64_t dims[TN_MAX_RANK];
   for (int32_t i = 0; i < rx; i++) {

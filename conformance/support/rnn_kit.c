@@ -91,12 +91,13 @@ static tn_output slice(const maker *m, const char *what, tn_output x, int k, boo
 {
   char name[48], part[64];
   const int32_t cells = (int32_t)m->net->cells;
-  const int32_t begin[2] = { 0, k * cells }, end[2] = { 0, last ? 0 : (k + 1) * cells };
+  /* begin, end, strides */
+  const int32_t bounds[3][2] = { { 0, k * cells }, { 0, last ? 0 : (k + 1) * cells }, { 1, 1 } };
   name_of(m, what, name, sizeof name);
   tn_output list[3];
   for (int i = 0; i < 3; i++) {
     snprintf(part, sizeof part, "%s/%d", name, i);
-    list[i] = ints(m->graph, part, 1, i == 0 ? begin[0] : i == 1 ? end[0] : 1, i == 0 ? begin[1] : i == 1 ? end[1] : 1);
+    list[i] = ints(m->graph, part, 1, bounds[i][0], bounds[i][1]);
   }
   tn_operation_builder *b = tn_operation_begin(m->graph, "StridedSlice", name, 0);
   tn_operation_add_input(b, x);
@@ -183,7 +184,7 @@ static void make_weights(maker *m, int64_t in)
   const int64_t n = m->net->cells;
   const bool together = m->net->kind == RNN_LSTM || m->net->kind == RNN_GRU;
   const bool is_lstm = m->net->kind == RNN_LSTM || m->net->kind == RNN_LSTM_APART;
-  const int64_t gates = (is_lstm ? 4 : m->net->kind == RNN_GRU ? 2 : 3) * n;
+  const int64_t gru_gates = m->net->kind == RNN_GRU ? 2 : 3, gates = (is_lstm ? 4 : gru_gates) * n;
   m->w = weight(m, "w", in + (together ? n : 0), gates);
   if (!together) m->u = weight(m, "u", n, m->net->kind == RNN_GRU_BEFORE ? 2 * n : gates);
   if (m->net->kind == RNN_GRU || m->net->kind == RNN_GRU_BEFORE) m->v = weight(m, "v", n + (together ? in : 0), n);

@@ -84,6 +84,24 @@ void ts_open(ts *t, int level)
   ts_start(t);
 }
 
+tn_status ts_open_isolated(const char *text, tn_session **out)
+{
+  const tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };
+  tn_graph *graph = NULL;
+  tn_session_options *options = NULL;
+  *out = NULL;
+  tn_status st = tn_graph_create(&graph, NULL);
+  if (st == TN_OK) st = tn_graph_import(graph, text, strlen(text), &import, NULL);
+  if (st == TN_OK) st = tn_session_options_create(&options, NULL);
+  if (st == TN_OK) st = tn_session_options_set_target(options, ts_runtime(), NULL);
+  if (st == TN_OK) st = tn_session_options_set_bool(options, "isolate_session_state", 1, NULL);
+  if (st == TN_OK) st = tn_session_create(options, out, NULL);
+  if (st == TN_OK) st = tn_session_set_graph(*out, graph, NULL);
+  tn_session_options_destroy(options);
+  tn_graph_unref(graph);
+  return st;
+}
+
 /* --- graphs ------------------------------------------------------------------------------------------------------- */
 
 static tn_output finish(tn_operation_builder *b)

@@ -69,27 +69,15 @@ static tn_status step(tn_session *session, const char *target_name)
 
 tn_status vk_whole_life(void *arg)
 {
-  const char *text = arg;
-  tn_graph *graph = NULL;
-  tn_session_options *options = NULL;
   tn_session *session = NULL;
   tn_tensor *out = NULL;
   const char *read = "read";
-  tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };
-  tn_status st = tn_graph_create(&graph, NULL);
-  if (st == TN_OK) st = tn_graph_import(graph, text, strlen(text), &import, NULL);
-  if (st == TN_OK) st = tn_session_options_create(&options, NULL);
-  if (st == TN_OK) st = tn_session_options_set_target(options, ts_runtime(), NULL);
-  if (st == TN_OK) st = tn_session_options_set_bool(options, "isolate_session_state", 1, NULL);
-  if (st == TN_OK) st = tn_session_create(options, &session, NULL);
-  if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
+  tn_status st = ts_open_isolated(arg, &session);
   if (st == TN_OK) st = step(session, "set");
   if (st == TN_OK) st = step(session, "add");
   if (st == TN_OK) st = tn_session_run(session, NULL, NULL, NULL, 0, &read, &out, 1, NULL, 0, NULL, NULL);
   if (st == TN_OK) CHECK_DOUBLE(ts_float(out), 2, 0);
   tn_tensor_unref(out);
   tn_session_destroy(session);
-  tn_session_options_destroy(options);
-  tn_graph_unref(graph);
   return st;
 }

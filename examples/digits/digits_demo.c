@@ -105,8 +105,8 @@ static void progress(const demo *d, int64_t done)
   enum { WIDTH = 40 };
   if (!d->terminal || (done % 4 != 0 && done != d->n)) return;
   printf("\r  [");
-  for (int i = 0; i < WIDTH; i++)
-    fputs(i < done * WIDTH / d->n ? (d->utf8 ? "\u2588" : "#") : d->utf8 ? "\u2591" : ".", stdout);
+  const char *full = d->utf8 ? "\u2588" : "#", *empty = d->utf8 ? "\u2591" : ".";
+  for (int i = 0; i < WIDTH; i++) fputs(i < done * WIDTH / d->n ? full : empty, stdout);
   printf("] %d/%d images", (int)done, (int)d->n);
   fflush(stdout);
 }
@@ -194,16 +194,18 @@ static tn_status classify(demo *d, tn_error *err)
 static double pixel(const demo *d, int64_t image, int x, int y)
 {
   double value = (double)((const float *)tn_tensor_data(d->images))[image * PIXELS + y * SIDE + x];
-  return value < 0 ? 0 : value > 1 ? 1 : value;
+  if (value < 0) return 0;
+  return value > 1 ? 1 : value;
 }
 
 /* Two pixels in one character: the upper is the character's colour, the lower its background. */
 static void draw_cell(const demo *d, double upper, double lower)
 {
+  static const char *const blocks[2][2] = { { " ", "\u2584" }, { "\u2580", "\u2588" } };
   if (d->colour)
     printf("\033[38;5;%d;48;5;%dm\u2580", 232 + (int)(upper * 23), 232 + (int)(lower * 23));
   else
-    fputs(upper > 0.35 ? (lower > 0.35 ? "\u2588" : "\u2580") : lower > 0.35 ? "\u2584" : " ", stdout);
+    fputs(blocks[upper > 0.35][lower > 0.35], stdout);
 }
 
 static void draw_blocks(const demo *d, const int64_t *images, int n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says what oneDNN gains on this machine: the time of a convolution as image networks are made of, with the kernels of
- * the plugin `onednn` and without.
+/* Shows how much oneDNN speeds up a convolution typical of image networks on this machine: its time
+ * with and without the kernels of the plugin `onednn`.
  *
- * Shows how a program builds a graph and opens sessions that differ in one option. The sessions take turns, so that
- * whatever else the machine does slows both. */
+ * Demonstrates how a program builds a graph and opens sessions that differ in one option. The
+ * sessions take turns, so that other load on the machine slows both equally. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@ enum { SIDE = 56, CHANNELS = 64, WINDOW = 3, LEAST_TURNS = 3, MOST_TURNS = 40 };
 #define SECONDS 0.15
 
 typedef struct contender {
-  const char *kernel_plugins; /* the option; "auto", the default, loads them once steps have shown that they go on */
+  const char *kernel_plugins; /* the option; "auto", the default, loads them after steps have been repeated */
   tn_session *session;
   tn_callable callable;
-  tn_tensor *result; /* written again in each step */
+  tn_tensor *result; /* overwritten in each step */
   double seconds;    /* of the fastest step */
 } contender;
 
@@ -41,7 +41,7 @@ static tn_status make_tensor(const int64_t *dims, tn_tensor **out, tn_error *err
 
 /* ---- the graph ---- */
 
-/* A weight that is constant, as in a trained network: kernels may pack it once. */
+/* A constant weight, as in a trained network, so that kernels may pack it once. */
 static tn_status add_filter(tn_graph *graph, tn_output *out, tn_error *err)
 {
   const int64_t dims[] = { WINDOW, WINDOW, CHANNELS, CHANNELS };
@@ -119,7 +119,8 @@ static tn_status measure(contender *both, const char *runtime, tn_error *err)
   tn_status status = tn_graph_create(&graph, err);
   if (status == TN_OK) status = add_convolution(graph, err);
   if (status == TN_OK) status = make_tensor(dims, &image, err);
-  /* Kernels of a plugin that is loaded are there for all sessions: the first step without them comes before. */
+  /* Kernels of a loaded plugin are available to all sessions, so the session without them runs a
+   * step first. */
   if (status == TN_OK) status = enter(&both[1], graph, runtime, err);
   if (status == TN_OK) status = take_turn(&both[1], image, err);
   if (status == TN_OK) status = enter(&both[0], graph, runtime, err);
@@ -164,7 +165,7 @@ int main(int argc, char **argv)
     return 2;
   }
   if (!has_onednn()) {
-    puts("  oneDNN      is not there; with it convolutions take less time (Debian: libdnnl-dev, then ./quickstart "
+    puts("  oneDNN      is not installed; with it convolutions take less time (Debian: libdnnl-dev, then ./quickstart "
          "again)");
     return 0;
   }

@@ -86,7 +86,8 @@ static tn_status infer_args(tn_infer_ctx *ctx, tn_error *err)
   tn__shape s[2];
   tn_status st = infer_two_vectors(ctx, s, err);
   if (st != TN_OK) return st;
-  int64_t a = s[0].dims[0], b = s[1].dims[0], n = a < 0 || b < 0 ? -1 : a > b ? a : b;
+  int64_t a = s[0].dims[0], b = s[1].dims[0], n = a > b ? a : b;
+  if (a < 0 || b < 0) n = -1;
   st = tn_infer_output(ctx, 0, &n, 1, err);
   return st == TN_OK && n >= 0 ? infer_args_items(ctx, n, err) : st;
 }
@@ -99,7 +100,8 @@ static tn_status infer_args(tn_infer_ctx *ctx, tn_error *err)
 static int summed(int64_t a, int64_t b)
 {
   if (a == b) return a == 1 ? 3 : 0;
-  return a == 1 ? 1 : b == 1 ? 2 : -1;
+  if (a == 1) return 1;
+  return b == 1 ? 2 : -1;
 }
 
 static bool same_sizes(const tn_view *a, const tn_view *b)
@@ -120,7 +122,8 @@ static tn_status gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
 static tn_status gradient_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *x = ctx->inputs[0], *y = ctx->inputs[1];
-  int64_t n = same_sizes(x, y) ? 0 : x->count > y->count ? x->count : y->count;
+  int64_t n = x->count > y->count ? x->count : y->count;
+  if (same_sizes(x, y)) n = 0;
   int64_t counts[2] = { 0, 0 };
   for (int64_t k = 0; k < n; k++) {
     int64_t a = size_from_end(x, k), b = size_from_end(y, k);

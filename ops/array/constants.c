@@ -133,7 +133,8 @@ enum { HAS_NAN = 1, HAS_PLUS = 2, HAS_MINUS = 4 };
     for (int64_t i = 0; bad != 0 && i < n; i++) {                                           \
       T magnitude = (T)(x[i] & (T) ~(T)(SIGN));                                             \
       if (magnitude < (EXPONENT)) continue;                                                 \
-      found |= magnitude > (EXPONENT) ? HAS_NAN : x[i] == magnitude ? HAS_PLUS : HAS_MINUS; \
+      int infinity = x[i] == magnitude ? HAS_PLUS : HAS_MINUS;                              \
+      found |= magnitude > (EXPONENT) ? HAS_NAN : infinity;                                 \
     }                                                                                       \
     return found;                                                                           \
   }
@@ -149,15 +150,22 @@ static tn_status check_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn_prepare_in_place(ctx, 0, 0, err);
 }
 
+static int scan(const tn_view *in)
+{
+  switch (in->dtype) {
+  case TN_FLOAT: return scan_f32(in->data, in->count);
+  case TN_DOUBLE: return scan_f64(in->data, in->count);
+  case TN_HALF: return scan_f16(in->data, in->count);
+  default: return scan_b16(in->data, in->count);
+  }
+}
+
 static tn_status check_compute(tn_kernel_ctx *ctx)
 {
   const tn_operation *op = ctx->state;
   const tn_view *in = ctx->inputs[0];
   tn_view *out = ctx->outputs[0];
-  int found = in->dtype == TN_FLOAT    ? scan_f32(in->data, in->count)
-              : in->dtype == TN_DOUBLE ? scan_f64(in->data, in->count)
-              : in->dtype == TN_HALF   ? scan_f16(in->data, in->count)
-                                       : scan_b16(in->data, in->count);
+  int found = scan(in);
   if (found != 0) {
     const char *text = "";
     size_t length = 0;

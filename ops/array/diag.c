@@ -136,7 +136,11 @@ typedef struct band_run {
   size_t element;
 } band_run;
 
-static int64_t clamp(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
+static int64_t clamp(int64_t x, int64_t most)
+{
+  if (x < 0) return 0;
+  return x < most ? x : most;
+}
 
 /* Rows of all matrices. */
 static void band_rows(void *user, int64_t begin, int64_t end)

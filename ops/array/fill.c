@@ -75,7 +75,9 @@ static tn_status fill_compute(tn_kernel_ctx *ctx) { return fill(ctx, ctx->inputs
 static tn_status infer_same_ints(tn_infer_ctx *ctx, const tn__shape *s, int64_t value, tn_error *err)
 {
   tn_dtype dtype = tn_operation_output_dtype(tn_infer_operation(ctx), 0);
-  int64_t items[TN_MAX_INFER_INTS], n = s->rank == 0 ? 1 : s->rank == 1 ? s->dims[0] : -1;
+  int64_t items[TN_MAX_INFER_INTS], n = -1;
+  if (s->rank == 0) n = 1;
+  else if (s->rank == 1) n = s->dims[0];
   if ((dtype != TN_INT32 && dtype != TN_INT64) || n < 0 || n > TN_MAX_INFER_INTS) return TN_OK;
   for (int64_t k = 0; k < n; k++) items[k] = value;
   return tn_infer_output_ints(ctx, 0, items, n, err);

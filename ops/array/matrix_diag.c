@@ -83,8 +83,9 @@ static tn_status fit_matrix(const char *op, band *b, int64_t rows, int64_t cols,
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: diagonals of length %lld are too long", op,
                         (long long)b->longest);
   int64_t least_rows = b->longest - smaller(b->upper, 0), least_cols = b->longest + larger(b->lower, 0);
-  b->rows = rows != -1 ? rows : cols == -1 ? larger(least_rows, least_cols) : least_rows;
-  b->cols = cols != -1 ? cols : rows == -1 ? larger(least_rows, least_cols) : least_cols;
+  b->rows = rows != -1 ? rows : least_rows;
+  b->cols = cols != -1 ? cols : least_cols;
+  if (rows == -1 && cols == -1) b->rows = b->cols = larger(least_rows, least_cols);
   if (b->rows < least_rows || b->cols < least_cols || (b->rows != least_rows && b->cols != least_cols))
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "%s: a matrix of %lld x %lld does not fit diagonals %lld to %lld of length %lld", op,

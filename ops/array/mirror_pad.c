@@ -97,7 +97,8 @@ static void set_step(mirror_step *s, const mirror *m, int32_t d, int64_t n, int6
   size_t element = tn_dtype_size(m->dtype), at = inside_at(m, d);
   tn__strided_init(&s->strided, m->dtype);
   for (int32_t k = 0; k < m->padded.rank; k++) {
-    int64_t size = k < d ? m->inside.dims[k] : k == d ? n : m->padded.dims[k];
+    int64_t size = k < d ? m->inside.dims[k] : m->padded.dims[k];
+    if (k == d) size = n;
     tn__strided_add(&s->strided, size, k == d ? -m->step[k] : m->step[k], m->step[k]);
   }
   if (plan) tn__strided_plan(&s->strided);

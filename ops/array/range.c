@@ -71,7 +71,8 @@ static tn_status range_length(const char *op, tn_dtype dtype, const void *start,
   if (!a.integer) return range_float_length(op, a.d, b.d, d.d, dtype != TN_DOUBLE, n, err);
   if (d.i == 0) return zero_delta(err, op);
   bool natural = dtype == TN_UINT64, up = natural || d.i > 0;
-  bool ordered = natural ? (uint64_t)a.i <= (uint64_t)b.i : up ? a.i <= b.i : a.i >= b.i;
+  bool ordered = up ? a.i <= b.i : a.i >= b.i;
+  if (natural) ordered = (uint64_t)a.i <= (uint64_t)b.i;
   if (!ordered) return wrong_way(err, op);
   uint64_t way = up ? (uint64_t)b.i - (uint64_t)a.i : (uint64_t)a.i - (uint64_t)b.i;
   uint64_t step = up ? (uint64_t)d.i : 0 - (uint64_t)d.i;
@@ -136,19 +137,30 @@ RANGE_FLOATS(f64, double, double, , )
 RANGE_FLOATS(f16, float, uint16_t, tn__half_to_float, tn__half_from_float)
 RANGE_FLOATS(bf16, float, uint16_t, tn__bfloat16_to_float, tn__bfloat16_from_float)
 
+typedef void (*range_fn)(void *user, int64_t begin, int64_t end);
+
+static range_fn range_of(tn_dtype dtype)
+{
+  switch (dtype) {
+  case TN_FLOAT: return range_f32;
+  case TN_DOUBLE: return range_f64;
+  case TN_HALF: return range_f16;
+  case TN_BFLOAT16: return range_bf16;
+  default: break;
+  }
+  switch (tn_dtype_size(dtype)) {
+  case 1: return range_8;
+  case 2: return range_16;
+  case 4: return range_32;
+  default: return range_64;
+  }
+}
+
 static tn_status range_compute(tn_kernel_ctx *ctx)
 {
   tn_view *out = ctx->outputs[0];
   range_run r = { ctx->inputs[0]->data, ctx->inputs[2]->data, out->data };
-  size_t size = tn_dtype_size(out->dtype);
-  void (*fn)(void *user, int64_t begin, int64_t end) = out->dtype == TN_FLOAT      ? range_f32
-                                                       : out->dtype == TN_DOUBLE   ? range_f64
-                                                       : out->dtype == TN_HALF     ? range_f16
-                                                       : out->dtype == TN_BFLOAT16 ? range_bf16
-                                                       : size == 1                 ? range_8
-                                                       : size == 2                 ? range_16
-                                                       : size == 4                 ? range_32
-                                                                                   : range_64;
+  range_fn fn = range_of(out->dtype);
   if (out->count <= TN__SERIAL_ELEMENTS)
     fn(&r, 0, out->count);
   else

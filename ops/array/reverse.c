@@ -225,8 +225,11 @@ static tn_status sequence_prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->seq = in->dims[s.seq];
   if (in->count == 0) return TN_OK;
   int32_t low = s.seq < s.batch ? s.seq : s.batch, high = s.seq < s.batch ? s.batch : s.seq;
-  for (int32_t i = 0; i < in->rank; i++)
-    if (i != low && i != high) *(i < low ? &p->outer : i < high ? &p->middle : &p->inner) *= in->dims[i];
+  for (int32_t i = 0; i < in->rank; i++) {
+    if (i < low) p->outer *= in->dims[i];
+    else if (i > low && i < high) p->middle *= in->dims[i];
+    else if (i > high) p->inner *= in->dims[i];
+  }
   p->middle_step = p->inner * in->dims[high];
   p->outer_step = p->middle_step * p->middle * in->dims[low];
   p->seq_step = s.seq == high ? p->inner : p->middle_step * p->middle;

@@ -64,7 +64,9 @@ static pick_fn pick_of(size_t size)
 {
   static const pick_fn fns[5][TN__VECTORS] = { TN__AVX2_FNS(pick_8), TN__AVX2_FNS(pick_16), TN__AVX2_FNS(pick_32),
                                                TN__AVX2_FNS(pick_64), TN__SAME_FNS(pick_128) };
-  return fns[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4][tn__vectors()];
+  int i = 0; /* the binary logarithm of size */
+  while (i < 4 && (size_t)1 << i != size) i++;
+  return fns[i][tn__vectors()];
 }
 
 typedef struct select_run {

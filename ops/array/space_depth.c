@@ -113,8 +113,8 @@ static void plan_form(tn__strided *s, const form *f, const int64_t *sizes)
   static const int first_deep[] = { BATCH, BLOCK_ROW, BLOCK_COLUMN, CHANNEL, ROW, COLUMN, PART };
   int64_t picture[N_DIMS], deep[N_DIMS];
   const int64_t *from = f->to_depth ? picture : deep, *to = f->to_depth ? deep : picture;
-  const int *order = f->layout == NHWC ? (f->to_depth ? last_deep : last_picture)
-                                       : (f->to_depth ? first_deep : first_picture);
+  const int *order = f->to_depth ? first_deep : first_picture;
+  if (f->layout == NHWC) order = f->to_depth ? last_deep : last_picture;
   steps_of(f, sizes, picture, deep);
   for (int i = 0; i < N_DIMS; i++) tn__strided_add(s, sizes[order[i]], from[order[i]], to[order[i]]);
 }

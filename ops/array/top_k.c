@@ -159,7 +159,8 @@ static tn_status check_k(const char *op, int64_t k, int64_t n, tn_error *err)
 static tn_status check_row(const tn_prepare_ctx *ctx, int64_t n, tn_error *err)
 {
   tn_dtype dtype = tn_operation_output_dtype(ctx->op, 1);
-  int64_t most = dtype == TN_INT16 ? INT16_MAX : dtype == TN_INT32 ? INT32_MAX : UINT32_MAX;
+  int64_t most = dtype == TN_INT32 ? INT32_MAX : UINT32_MAX;
+  if (dtype == TN_INT16) most = INT16_MAX;
   if (n <= most) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: rows of %lld elements, at most %lld are possible with %s indices",
                       tn_operation_type(ctx->op), (long long)n, (long long)most, tn_dtype_name(dtype));

@@ -115,6 +115,15 @@ static tn_status encode_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, NULL, 0, err);
 }
 
+/* A NaN becomes 0. */
+static int16_t sample_of(float x)
+{
+  float sample = roundf(x * 32768.0f);
+  if (sample >= 32767) return 32767;
+  if (sample <= -32768) return -32768;
+  return sample == sample ? (int16_t)sample : 0;
+}
+
 static tn_status encode_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *audio = ctx->inputs[0];
@@ -127,8 +136,7 @@ static tn_status encode_compute(tn_kernel_ctx *ctx)
   if (to == NULL) return tn__no_memory(ctx->err, "a WAV file", bytes);
   tn__wav_header((uint8_t *)to, (uint32_t)audio->dims[1], (uint32_t)rate, 2 * (uint32_t)audio->count);
   for (int64_t i = 0; i < audio->count; i++) {
-    float sample = roundf(x[i] * 32768.0f);
-    int16_t number = sample >= 32767 ? 32767 : sample <= -32768 ? -32768 : sample == sample ? (int16_t)sample : 0;
+    int16_t number = sample_of(x[i]);
     memcpy(to + TN__WAV_HEADER + 2 * i, &number, sizeof number);
   }
   return TN_OK;

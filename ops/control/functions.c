@@ -97,7 +97,8 @@ static tn_status if_compute(tn_kernel_ctx *ctx)
 {
   bool yes;
   tn_status st = tn__is_true(ctx->inputs[0], &yes, ctx->err);
-  return st == TN_OK ? tn__call_function(ctx, yes ? 0 : 1, 1) : st;
+  if (st != TN_OK) return st;
+  return tn__call_function(ctx, yes ? 0 : 1, 1);
 }
 
 static tn_status case_create(const tn_operation *op, void **state, tn_error *err)

@@ -106,7 +106,8 @@ static tn_status read_limits(const tn_kernel_ctx *ctx, const nms_state *s, tn__s
   const version *v = s->version;
   int32_t most = *(const int32_t *)ctx->inputs[2]->data;
   p->threshold = v->iou > 0 ? number(ctx, v->iou) : s->iou;
-  p->least = v->least > 0 ? number(ctx, v->least) : p->half ? -65504.0f : -FLT_MAX;
+  p->least = p->half ? -65504.0f : -FLT_MAX;
+  if (v->least > 0) p->least = number(ctx, v->least);
   p->sigma = v->sigma > 0 ? number(ctx, v->sigma) : 0;
   if (most < 0)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s: max_output_size is %d, wanted 0 or more", v->op, (int)most);

@@ -161,11 +161,17 @@ static void band_part(void *user, int64_t begin, int64_t end)
     }
 }
 
+static float to_unit(float x)
+{
+  if (x < 0) return 0;
+  return x > 1 ? 1 : x;
+}
+
 static void put_box(const combined_run *r, int64_t image, int64_t set, int64_t i, float *to)
 {
   const combined_plan *p = r->plan;
   const float *box = r->boxes + ((image * p->n + i) * p->sets + set) * 4;
-  for (int k = 0; k < 4; k++) to[k] = !r->clip ? box[k] : box[k] < 0 ? 0 : box[k] > 1 ? 1 : box[k];
+  for (int k = 0; k < 4; k++) to[k] = r->clip ? to_unit(box[k]) : box[k];
 }
 
 /* Merges the sorted lists of all classes of an image, with a heap of the next box of each list. */

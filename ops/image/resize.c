@@ -190,7 +190,8 @@ static void cubic_line(tn__taps *taps, bool keys, int64_t i, float place)
   cubic_weights(place - (float)first, keys ? -0.5 : -0.75, weights);
   for (int k = 0; k < 4; k++) {
     int64_t index = first - 1 + k;
-    at[k] = index < 0 ? 0 : index >= taps->n_in ? taps->n_in - 1 : index;
+    at[k] = index < taps->n_in ? index : taps->n_in - 1;
+    if (index < 0) at[k] = 0;
     if (keys && at[k] != index) weights[k] = 0;
     sum += weights[k];
   }

@@ -20,7 +20,11 @@ static float gaussian(float radius, float x)
   return x >= radius ? 0 : expf(-x * x / (2 * sigma * sigma));
 }
 
-static float box(float radius, float x) { return x < 0.5f ? 1 : x == 0.5f ? 0.5f : 0; }
+static float box(float radius, float x)
+{
+  if (x == 0.5f) return 0.5f;
+  return x < 0.5f ? 1 : 0;
+}
 static float triangle(float radius, float x) { return x < 1 ? 1 - x : 0; }
 
 static float keys_cubic(float radius, float x)
@@ -67,13 +71,20 @@ typedef struct span {
 
 /* The pixels within this radius of the centre of output pixel i; none if the centre is outside the
  * image. */
+/* The nearest index to x in [0, in). */
+static int64_t index_of(float x, int64_t in)
+{
+  if (!(x > 0)) return 0;
+  return x < (float)in ? (int64_t)x : in - 1;
+}
+
 static span find_span(float radius, float inverse, float shift, int64_t i, int64_t in)
 {
   span s = { 0, 0, ((float)i + 0.5f) * inverse + shift };
   if (!(s.middle >= 0 && s.middle <= (float)in)) return s;
   float first = ceilf(s.middle - radius - 0.5f), last = floorf(s.middle + radius - 0.5f);
-  s.first = first > 0 ? (first < (float)in ? (int64_t)first : in - 1) : 0;
-  s.end = last > 0 ? (last < (float)in ? (int64_t)last : in - 1) : 0;
+  s.first = index_of(first, in);
+  s.end = index_of(last, in);
   if (s.first >= in) s.first = in - 1;
   s.end = s.end >= in ? in : s.end + 1;
   return s;

@@ -111,7 +111,8 @@ void tn__lerp_row(const tn__lerp *l, const float *in, int64_t c, bool all, float
   } else if (c == 4) {
     lerp_fours(l, in, 4, l->n, out);
   } else if (c > 4) {
-    int most = c < 8 ? TN__BASELINE : c < 16 ? TN__AVX2 : TN__AVX512;
+    int most = c < 16 ? TN__AVX2 : TN__AVX512;
+    if (c < 8) most = TN__BASELINE;
     pixels[kind < most ? kind : most](l, in, c, out);
   } else {
     if (c == 3) {

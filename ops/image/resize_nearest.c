@@ -264,7 +264,8 @@ static void gradient_band(void *user, int64_t begin, int64_t end, char *buffers)
 {
   const gradient_run *r = user;
   const gradient_plan *p = r->plan;
-  size_t k = p->wide == TN_FLOAT ? 0 : p->wide == TN_DOUBLE ? 1 : 2, wide = tn_dtype_size(p->wide);
+  size_t k = p->wide == TN_DOUBLE ? 1 : 2, wide = tn_dtype_size(p->wide);
+  if (p->wide == TN_FLOAT) k = 0;
   char *sum = buffers, *line_buffer = buffers + p->sum_bytes;
   int64_t row = p->size.w * p->size.c, out_row = p->size.ow * p->size.c;
   tn__poll poll = tn__poll_here();

@@ -10,7 +10,11 @@
 
 /* Shift counts are clamped to [0, bits - 1]. A right shift of a signed number is arithmetic. */
 #define SHIFTS(d, T, U, bits)                                                                      \
-  static inline T shift_by_##d(T y) { return y < 0 ? 0 : y > (bits) - 1 ? (bits) - 1 : y; }        \
+  static inline T shift_by_##d(T y)                                                                \
+  {                                                                                                \
+    T low = y < 0 ? 0 : y;                                                                         \
+    return low > (bits) - 1 ? (bits) - 1 : low;                                                    \
+  }                                                                                                \
   static inline T left_##d(T x, T y) { return (T)(U)((U)x << shift_by_##d(y)); }                   \
   static inline T right_##d(T x, T y) { return (T)(x >> shift_by_##d(y)); }
 #define UNSIGNED_SHIFTS(d, T, U, bits)                                                             \

@@ -156,6 +156,13 @@ static tn_status plan_sums(einsum_plan *p, tn__indices *x, int t, tn_dtype dtype
 
 /* ---- kinds ---- */
 
+static int kind_in_output(const tn__index *index)
+{
+  bool a = (index->where & TN__IN_A) != 0, b = (index->where & TN__IN_B) != 0;
+  if (a && b) return BATCH;
+  return a ? ROW : COLUMN;
+}
+
 /* Sorts the indices into kinds: indices of the output in the output's order, terms in A's order. */
 static void sort_kinds(const tn__indices *x, kind *kinds)
 {
@@ -164,8 +171,7 @@ static void sort_kinds(const tn__indices *x, kind *kinds)
   int32_t n = tn__indices_list(x, OUT, list);
   for (int32_t i = 0; i < n; i++) {
     const tn__index *index = &x->at[list[i]];
-    bool a = (index->where & TN__IN_A) != 0, b = (index->where & TN__IN_B) != 0;
-    tn__group_add(&kinds[a && b ? BATCH : a ? ROW : COLUMN], index);
+    tn__group_add(&kinds[kind_in_output(index)], index);
   }
   n = tn__indices_list(x, A, list);
   for (int32_t i = 0; i < n; i++)
@@ -322,8 +328,7 @@ static void set_product_steps(tn__indices *x, kind *kinds, const int order[3])
   int32_t next[KINDS] = { 0 };
   for (int32_t i = 0; i < n; i++) { /* same order as in sort_kinds */
     tn__index *index = &x->at[list[i]];
-    bool a = (index->where & TN__IN_A) != 0, b = (index->where & TN__IN_B) != 0;
-    int which = a && b ? BATCH : a ? ROW : COLUMN;
+    int which = kind_in_output(index);
     index->steps[A] = kinds[which].at[next[which]++].steps[OUT];
   }
 }
@@ -518,8 +523,10 @@ static void run_batches(void *user, int64_t begin, int64_t end)
 static void run_product(product_run *r, tn_kernel_ctx *ctx, tn__gemm_type type)
 {
   const einsum_plan *p = r->p;
-  void (*run)(void *user, int64_t begin, int64_t end) = p->lines ? run_lines : p->dots ? run_dots : run_batches;
-  double cost = p->lines ? (double)p->gemm.k : p->dots ? 5 + 0.2 * (double)p->gemm.k : p->gemm.cost_ns;
+  void (*run)(void *user, int64_t begin, int64_t end) = run_batches;
+  double cost = p->gemm.cost_ns;
+  if (p->lines) run = run_lines, cost = (double)p->gemm.k;
+  else if (p->dots) run = run_dots, cost = 5 + 0.2 * (double)p->gemm.k;
   r->loops = tn__product_loops_of(type);
   if (!p->lines && !p->dots && !p->gemm.serial) {
     tn__poll poll = tn__poll_of(ctx);

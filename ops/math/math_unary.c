@@ -164,7 +164,8 @@ typedef struct clip_loop {
 } clip_loop;
 
 /* A NaN bound has no effect. */
-#define CLIP_REAL(x, lo, hi) ((hi) < (x) ? ((hi) < (lo) ? (lo) : (hi)) : (x) < (lo) ? (lo) : (x))
+#define RAISE(x, lo) ((x) < (lo) ? (lo) : (x))
+#define CLIP_REAL(x, lo, hi) ((hi) < (x) ? RAISE(hi, lo) : RAISE(x, lo))
 #define CLIP_COMPLEX(T, C, make, suffix)                                                              \
   static inline C clip_##suffix(C x, C lo, C hi)                                                      \
   {                                                                                                   \

@@ -13,7 +13,11 @@
 #define TINY 1e-300
 
 /* Clamps to [0, 1]: rounding, and parameters near the ends of the number range, can give results outside. */
-static double in_unit(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+static double in_unit(double x)
+{
+  if (x < 0) return 0;
+  return x > 1 ? 1 : x;
+}
 
 double tn__log_gamma(double x)
 {

@@ -41,13 +41,15 @@ static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
 /* Beyond the limit on either side TensorFlow drops a term, which affects bfloat16. */
 static inline float softplus_f(float x, float limit)
 {
-  float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e);
-  return x > limit ? x : x < -limit ? e : y;
+  float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e), below = x < -limit ? e : y;
+  return x > limit ? x : below;
 }
 static inline double softplus_d(double x, double limit)
 {
   double e = exp(-fabs(x));
-  return x > limit ? x : x < -limit ? e : (x > 0 ? x : 0) + log1p(e);
+  if (x > limit) return x;
+  if (x < -limit) return e;
+  return (x > 0 ? x : 0) + log1p(e);
 }
 
 /* ---- elementwise ops ---- */
@@ -70,7 +72,8 @@ static inline double softplus_d(double x, double limit)
 
 /* NaN stays NaN. */
 #define EXPR_relu(d, x) ((x) <= 0 ? 0 : (x))
-#define EXPR_relu6(d, x) ((x) <= 0 ? 0 : (x) > 6 ? 6 : (x))
+#define AT_MOST_6(x) ((x) > 6 ? 6 : (x))
+#define EXPR_relu6(d, x) ((x) <= 0 ? 0 : AT_MOST_6(x))
 #define EXPR_elu(d, x) ((x) < 0 ? BY_FLOAT(x, expm1_below_f, expm1_below_d) : (x))
 #define EXPR_selu(d, x) \
   ((x) < 0 ? SCALE_ALPHA_##d * BY_FLOAT(x, expm1_below_f, expm1_below_d) : SCALE_##d * (x))

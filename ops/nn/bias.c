@@ -162,7 +162,8 @@ static tn_status grad_infer(tn_infer_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__infer_rank_at_least(ctx, 0, 2, &value, err);
   if (st != TN_OK) return st;
   out.rank = 1;
-  out.dims[0] = value.rank < 0 ? -1 : value.dims[first ? 1 : value.rank - 1];
+  out.dims[0] = -1;
+  if (value.rank >= 0) out.dims[0] = value.dims[first ? 1 : value.rank - 1];
   return tn__infer_set(ctx, 0, &out, err);
 }
 

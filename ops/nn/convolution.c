@@ -120,7 +120,8 @@ tn_status tn__conv_prepare(tn_prepare_ctx *ctx, const tn__conv_kind *kind, const
   z->y_pixels /= z->y.c;
   if (kind->wanted != TN__CONV_Y) st = tn__want_shape(ctx, 2, y, rank, err);
   if (st != TN_OK) return st;
-  return tn_prepare_output(ctx, 0, kind->wanted == TN__CONV_Y ? y : kind->wanted == TN__CONV_X ? x : filter, rank, err);
+  const int64_t *wanted = kind->wanted == TN__CONV_X ? x : filter;
+  return tn_prepare_output(ctx, 0, kind->wanted == TN__CONV_Y ? y : wanted, rank, err);
 }
 
 /* ---- shape functions ---- */

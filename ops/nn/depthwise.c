@@ -451,7 +451,11 @@ static tn_status compute(tn_kernel_ctx *ctx)
   const depthwise_state *s = ctx->state;
   const depthwise_plan *p = ctx->shape_state;
   const tn__conv_sizes *z = &p->z;
-  int wanted = s->kind->wanted == TN__CONV_Y ? Y : s->kind->wanted == TN__CONV_X ? X : FILTER;
+  int wanted = FILTER;
+  int64_t n = z->taps;
+  void (*part)(void *user, int64_t begin, int64_t end) = gather_part;
+  if (s->kind->wanted == TN__CONV_Y) wanted = Y, n = z->y.n * z->y.size[1], part = line_part;
+  else if (s->kind->wanted == TN__CONV_X) wanted = X, n = z->x.n * z->x.size[1], part = spread_part;
   void *at[3] = { NULL, NULL, NULL };
   if (ctx->outputs[0]->count == 0) return TN_OK;
   for (int i = 0; i < 3; i++)
@@ -462,8 +466,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
   run r = { s->loops, p, z, s->size, at[X], at[FILTER], at[Y], (char *)ctx->scratch + p->at_sums,
             tn__after_product_set(&after, &s->epilogue, ctx, 2, 0) };
   double all = 0.2 * (double)z->y_pixels * (double)z->y.c * (double)z->taps;
-  int64_t n = wanted == Y ? z->y.n * z->y.size[1] : wanted == X ? z->x.n * z->x.size[1] : z->taps;
-  tn__run_parts(ctx, n, all / (double)n, wanted == Y ? line_part : wanted == X ? spread_part : gather_part, &r);
+  tn__run_parts(ctx, n, all / (double)n, part, &r);
   tn__form_store(&p->form[wanted], ctx, ctx->outputs[0]->data, ctx->scratch);
   return TN_OK;
 }

@@ -75,10 +75,12 @@ static void entropy(tn_kernel_ctx *ctx, entropy_run *r)
   r->loss = ctx->outputs[0]->data;
   r->gradient = gradient->data;
   r->n = gradient->dims[1];
-  r->row = gradient->dtype == TN_FLOAT    ? row_f32
-           : gradient->dtype == TN_DOUBLE ? row_f64
-           : gradient->dtype == TN_HALF   ? row_f16
-                                          : row_b16;
+  switch (gradient->dtype) {
+  case TN_FLOAT: r->row = row_f32; break;
+  case TN_DOUBLE: r->row = row_f64; break;
+  case TN_HALF: r->row = row_f16; break;
+  default: r->row = row_b16; break;
+  }
   grain = GRAIN_ELEMENTS / (r->n > 0 ? r->n : 1) + 1;
   if (rows <= 2 * grain)
     entropy_rows(r, 0, rows);

@@ -217,7 +217,8 @@ static tn_status softmax_create(const tn_operation *op, void **state, tn_error *
   if (!is_short && dtype != TN_FLOAT && dtype != TN_DOUBLE) return tn__no_kernel(err, op, dtype);
   softmax_state *s = tn__zalloc(sizeof *s);
   if (s == NULL) return tn__no_memory(err, "state of Softmax", sizeof *s);
-  s->fn = is_short ? rows_short : dtype == TN_FLOAT ? rows_f32 : rows_f64;
+  s->fn = dtype == TN_FLOAT ? rows_f32 : rows_f64;
+  if (is_short) s->fn = rows_short;
   s->loops = loops_here();
   s->sum = tn__reduce_loops_find(TN__REDUCE_SUM, TN_FLOAT);
   s->max = tn__reduce_loops_find(TN__REDUCE_MAX, dtype);

@@ -13,6 +13,7 @@
 
 /* Makes elements from n words, a multiple of four except at the end. */
 typedef void (*convert_fn)(const uint32_t *words, void *out, int64_t count, uint64_t low, uint64_t range);
+typedef void (*truncated_fn)(const tn__philox *from, void *out, int64_t count);
 
 /* ---- distributions ---- */
 
@@ -112,7 +113,7 @@ TRUNCATED(truncated_doubles, double, double, tn__normal_doubles, 4, AS_IS)
 typedef struct job {
   tn__philox from;
   convert_fn convert;
-  void (*truncated)(const tn__philox *from, void *out, int64_t count);
+  truncated_fn truncated;
   char *out;
   int64_t count, each; /* elements; elements made of a chunk of WORDS words, or of a group */
   size_t size;         /* of an element */
@@ -145,22 +146,27 @@ static void fill_groups(void *user, int64_t begin, int64_t end)
   }
 }
 
+/* The column of the tables in choose(). */
+static int real_of(tn_dtype dtype)
+{
+  switch (dtype) {
+  case TN_DOUBLE: return 1;
+  case TN_HALF: return 2;
+  case TN_BFLOAT16: return 3;
+  default: return 0;
+  }
+}
+
 static void choose(job *j, tn__random_kind kind, tn_dtype dtype)
 {
-  bool is_double = dtype == TN_DOUBLE, half = dtype == TN_HALF, bfloat = dtype == TN_BFLOAT16, wide = j->size == 8;
+  static const convert_fn uniform[] = { uniform_floats, uniform_doubles, uniform_halves, uniform_bfloats },
+                          normal[] = { normal_floats, normal_doubles, normal_halves, normal_bfloats };
+  static const truncated_fn truncated[] = { truncated_floats, truncated_doubles, truncated_halves, truncated_bfloats };
+  bool wide = j->size == 8;
   switch (kind) {
-  case TN__RANDOM_UNIFORM:
-    j->convert = is_double ? uniform_doubles : half ? uniform_halves : bfloat ? uniform_bfloats : uniform_floats;
-    break;
-  case TN__RANDOM_NORMAL:
-    j->convert = is_double ? normal_doubles : half ? normal_halves : bfloat ? normal_bfloats : normal_floats;
-    break;
-  case TN__RANDOM_TRUNCATED:
-    j->truncated = is_double ? truncated_doubles
-                   : half    ? truncated_halves
-                   : bfloat  ? truncated_bfloats
-                             : truncated_floats;
-    break;
+  case TN__RANDOM_UNIFORM: j->convert = uniform[real_of(dtype)]; break;
+  case TN__RANDOM_NORMAL: j->convert = normal[real_of(dtype)]; break;
+  case TN__RANDOM_TRUNCATED: j->truncated = truncated[real_of(dtype)]; break;
   case TN__RANDOM_RANGE: j->convert = wide ? range_64 : range_32; break;
   case TN__RANDOM_BITS: j->convert = wide ? bits_64 : bits_32; break;
   }
@@ -168,7 +174,8 @@ static void choose(job *j, tn__random_kind kind, tn_dtype dtype)
 
 double tn__random_cost(tn__random_kind kind)
 {
-  return kind == TN__RANDOM_TRUNCATED ? 25 : kind == TN__RANDOM_NORMAL ? 12 : 1.5;
+  if (kind == TN__RANDOM_TRUNCATED) return 25;
+  return kind == TN__RANDOM_NORMAL ? 12 : 1.5;
 }
 
 void tn__random_fill(tn_kernel_ctx *ctx, tn__random_kind kind, const tn__philox *from, const tn_view *out, uint64_t low,

@@ -55,7 +55,8 @@ static bool bits_of(tn_dtype dtype, int number, uint64_t *bits)
   };
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (types[i].dtype == dtype) {
-      *bits = number == ONE ? types[i].one : number == ZERO ? 0 : types[i].minus_zero;
+      *bits = number == ONE ? types[i].one : types[i].minus_zero;
+      if (number == ZERO) *bits = 0;
       return true;
     }
   return false;

@@ -28,9 +28,15 @@ static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
   if (one == NULL && two == NULL && s->leaky == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "_TnElementwise: step %s has no loop for dtype %s", s->op->name,
                         tn_dtype_name(dtype));
-  if (one != NULL) s->one = one->fn[tn__vectors()];
-  if (two != NULL) s->two = two->fn[tn__vectors()];
-  s->cost_ns = one != NULL ? one->info->cost_ns : two != NULL ? two->info->cost_ns : TN__LEAKY_NS;
+  s->cost_ns = TN__LEAKY_NS;
+  if (two != NULL) {
+    s->two = two->fn[tn__vectors()];
+    s->cost_ns = two->info->cost_ns;
+  }
+  if (one != NULL) {
+    s->one = one->fn[tn__vectors()];
+    s->cost_ns = one->info->cost_ns;
+  }
   return TN_OK;
 }
 

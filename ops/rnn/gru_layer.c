@@ -155,7 +155,8 @@ static source source_of(const layer_plan *p, const layer_state *s, int which)
                 .order = { s->part[R_PART], s->part[U_PART] } };
   if (of_c) k.order[0] = (of_x && !together) || s->form == AFTER ? s->part[C_PART] : 0;
   if (together) k.input = of_c ? V : W;
-  else k.input = of_x ? W : of_c && s->form == BEFORE ? V : U;
+  else if (of_x) k.input = W;
+  else k.input = of_c && s->form == BEFORE ? V : U;
   k.first = together && !of_x ? p->in : 0;
   if (s->form == AFTER || (of_x && !together)) k.row = 3 * cells;
   else k.row = of_c ? cells : 2 * cells;

@@ -83,7 +83,11 @@ typedef struct step {
   float *i, *cs, *f, *o, *ci, *co, *h;
 } step;
 
-static inline float limit(float x, float clip) { return x > clip ? clip : x < -clip ? -clip : x; }
+static inline float limit(float x, float clip)
+{
+  float raised = x < -clip ? -clip : x;
+  return x > clip ? clip : raised;
+}
 
 static void step_part(void *user, int64_t begin, int64_t end)
 {

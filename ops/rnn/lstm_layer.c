@@ -143,7 +143,8 @@ enum { OF_X, OF_H }; /* if joined, OF_H has all weights */
 static int64_t packed_terms(const layer_plan *p, int which)
 {
   const bool joined = p->reading == JOINED;
-  return which == OF_X ? (joined ? 0 : p->in) : p->product.cells + (joined ? p->in : 0);
+  if (which == OF_X) return joined ? 0 : p->in;
+  return p->product.cells + (joined ? p->in : 0);
 }
 
 static bool in_lines(const layer_plan *p, int which) { return which == OF_H && p->batch == 1; }
@@ -222,7 +223,8 @@ static void choose(layer_plan *p, bool apart, int64_t steps)
   const tn__recurrent *r = &p->product;
   size_t weights = tn__recurrent_packed_bytes(r, p->in + r->cells);
   bool each = p->in > 0 && (p->batch >= MANY_ROWS || (p->batch >= FEW_ROWS && weights <= NEAR_WEIGHTS));
-  p->reading = !each ? CHUNKED : apart ? PAIRED : JOINED;
+  p->reading = apart ? PAIRED : JOINED;
+  if (!each) p->reading = CHUNKED;
   p->chunk = each ? 1 : tn__recurrent_chunk(r, steps, p->batch);
   p->step_ns = (double)p->batch * (double)r->cells * (4 + 0.16 * (double)(r->cells + (each ? p->in : 0)));
 }
@@ -389,8 +391,12 @@ static void run_step(layer_run *s, int64_t t)
   float *h = output_of(s, t), *c = output_of(s, s->state->steps + t);
   float *next = (float *)at_scratch(s, p->at_h) + (t + 1) % 2 * p->batch * row;
   begin_step(s, t);
-  s->to_h = p->reading == JOINED ? next + p->in : h != NULL ? h : next;
-  s->to_h_row = p->reading == JOINED ? row : cells;
+  s->to_h = h != NULL ? h : next;
+  s->to_h_row = cells;
+  if (p->reading == JOINED) {
+    s->to_h = next + p->in;
+    s->to_h_row = row;
+  }
   s->to_c = c != NULL ? c : at_scratch(s, p->at_c);
   s->back = t % 2 != 0;
   tn__run_parts(s->ctx, units, p->step_ns / (double)units, step_part, s);

@@ -164,7 +164,8 @@ static void multiply_terms(const piece *w, int64_t term, int64_t terms)
 {
   const int64_t nr = w->r->panel, c_row = w->r->columns;
   for (int64_t p = 0, panels; p < w->panels; p += panels) {
-    panels = w->rows == 1 && w->panels - p >= 4 ? 4 : w->rows <= 2 && w->panels - p >= 2 ? 2 : 1;
+    panels = w->rows <= 2 && w->panels - p >= 2 ? 2 : 1;
+    if (w->rows == 1 && w->panels - p >= 4) panels = 4;
     for (int64_t i = 0; i < w->rows; i += ROWS) {
       const int n = (int)least(ROWS, w->rows - i);
       const float *at[ROWS];

@@ -46,7 +46,8 @@ size_t tn__utf8_put(uint32_t c, char *to)
     to[0] = (char)c;
     return 1;
   }
-  size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  size_t n = c < 0x10000 ? 3 : 4;
+  if (c < 0x800) n = 2;
   for (size_t i = n - 1; i > 0; i--, c >>= 6) to[i] = (char)(0x80 | (c & 0x3f));
   to[0] = (char)(0xf00u >> n | c);
   return n;
@@ -118,7 +119,8 @@ void tn__change_case(tn__text *t, const char *text, size_t n, bool upper)
   for (size_t at = 0; at < n && !t->failed;) {
     uint32_t c = tn__utf8_next(text, n, &at, &bad);
     if (c < 0x80 && (upper || (c | 0x20) - 'a' < 26)) {
-      put(t, (c | 0x20) - 'a' >= 26 ? c : upper ? c & ~0x20u : c | 0x20u);
+      if ((c | 0x20) - 'a' < 26) c = upper ? c & ~0x20u : c | 0x20u;
+      put(t, c);
       in_word = true;
     } else if (upper) {
       if (!put_many(t, tn__case_upper_many, tn__case_upper_many_n, c))

@@ -71,7 +71,8 @@ static void make_format(as_state *s, const as_attrs *a, tn_dtype dtype)
 {
   char width[16] = "", precision[16] = "";
   const char *kind = is_unsigned(dtype) ? PRIu64 : PRId64;
-  if (is_float(dtype)) kind = a->scientific ? "e" : a->shortest ? "g" : "f";
+  if (is_float(dtype)) kind = a->shortest ? "g" : "f";
+  if (is_float(dtype) && a->scientific) kind = "e";
   if (a->width > 0) tn__snprintf(width, sizeof width, "%d", (int)a->width);
   if (is_float(dtype) && a->precision >= 0) tn__snprintf(precision, sizeof precision, ".%d", (int)a->precision);
   bool flag = a->fill[0] != '#' || is_float(dtype); /* has no effect on decimal integers */

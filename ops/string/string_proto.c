@@ -110,11 +110,13 @@ static bool next_field(wire *w)
   if (fits) {
     w->field = (unsigned)(tag >> 3);
     w->type = tag & 7;
-    fits = w->type == VARINT    ? take_varint(w, &w->value)
-           : w->type == FIXED64 ? take_fixed(w, 8)
-           : w->type == FIXED32 ? take_fixed(w, 4)
-           : w->type == BYTES   ? take_bytes(w)
-                                : false;
+    switch (w->type) {
+    case VARINT: fits = take_varint(w, &w->value); break;
+    case FIXED64: fits = take_fixed(w, 8); break;
+    case FIXED32: fits = take_fixed(w, 4); break;
+    case BYTES: fits = take_bytes(w); break;
+    default: fits = false;
+    }
   }
   w->bad = !fits;
   return fits;
@@ -224,13 +226,15 @@ static tn_status read_numbers(const tn__proto_tensor *proto, int64_t count, void
 {
   size_t fixed, element = tn_dtype_size(proto->dtype);
   unsigned field = field_of(proto->dtype, &fixed);
+  unsigned single = fixed == 8 ? FIXED64 : VARINT; /* the wire type of one number */
+  if (fixed == 4) single = FIXED32;
   bool complex = proto->dtype == TN_COMPLEX64 || proto->dtype == TN_COMPLEX128, whole = true;
   filler f = { .to = to, .room = complex ? 2 * count : count, .size = complex ? element / 2 : element,
                .is_bool = proto->dtype == TN_BOOL };
   for (wire w = begin(proto->all); whole && next_field(&w);) {
     if (w.field != field) continue;
     if (w.type == BYTES) whole = add_run(&f, w.bytes, fixed);
-    else if (w.type == (fixed == 4 ? FIXED32 : fixed == 8 ? FIXED64 : VARINT)) add_value(&f, w.value);
+    else if (w.type == single) add_value(&f, w.value);
   }
   if (!whole) return tn_error_set(err, TN_INVALID_ARGUMENT, "a run of values of the tensor is cut short");
   repeat_last(&f, element, count);

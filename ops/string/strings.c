@@ -163,7 +163,8 @@ static tn_status encode_compute(tn_kernel_ctx *ctx)
     if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     size_t n;
     const char *text = tn_string_data(x + i, &n);
-    size_t length = n > PTRDIFF_MAX / 8 ? SIZE_MAX : pad ? (n + 2) / 3 * 4 : (n * 4 + 2) / 3;
+    size_t length = pad ? (n + 2) / 3 * 4 : (n * 4 + 2) / 3;
+    if (n > PTRDIFF_MAX / 8) length = SIZE_MAX;
     char *to = tn__string_reserve(out + i, length);
     if (to == NULL) return tn__no_memory(ctx->err, "encoded text", length);
     encode((const unsigned char *)text, n, to, pad);
@@ -184,7 +185,8 @@ static int value_of(char c)
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;
   if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '-' ? 62 : c == '_' ? 63 : -1;
+  if (c == '-') return 62;
+  return c == '_' ? 63 : -1;
 }
 
 /* Decodes characters without padding. Returns false if there is an invalid one. */

@@ -40,7 +40,7 @@ static void allocator__can_be_set_only_while_nothing_is_alive(void)
   half.struct_size = 8;
   CHECK_STATUS(tn_set_allocator(&half, &err), TN_INVALID_ARGUMENT, NULL);
 
-  /* The C library's: the test's allocator sees nothing of it. */
+  /* The C library's allocator; the test's allocator counts none of these. */
   CHECK_OK(tn_set_allocator(NULL, &err), &err);
   uint64_t before = tn_test_allocations();
   for (size_t bytes = 1; bytes < 100000; bytes = bytes * 3 + 1) {
@@ -65,7 +65,7 @@ static void allocator__can_be_set_only_while_nothing_is_alive(void)
   tn_test_alloc_install();
 }
 
-static void allocator__refuses_sizes_that_cannot_be(void)
+static void allocator__rejects_impossible_sizes(void)
 {
   CHECK_NULL(tn_alloc(0));
   CHECK_NULL(tn_alloc(SIZE_MAX));
@@ -77,7 +77,7 @@ static void allocator__refuses_sizes_that_cannot_be(void)
   tn__free(NULL, 5);
 }
 
-static void allocator__arrays_grow_and_keep_their_content(void)
+static void allocator__grown_arrays_keep_their_content(void)
 {
   int *array = NULL;
   size_t capacity = 0;
@@ -106,8 +106,8 @@ static void *allocate_a_lot(void *arg)
   return NULL;
 }
 
-/* Blocks that one thread makes and another frees are counted right, too. */
-static void allocator__counts_over_threads(void)
+/* A block that is allocated by one thread and freed by another is counted correctly. */
+static void allocator__counts_across_threads(void)
 {
   pthread_t threads[8];
   for (int i = 0; i < 8; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, allocate_a_lot, NULL), 0);
@@ -118,7 +118,7 @@ static void allocator__counts_over_threads(void)
 
 /* ---- arena ---- */
 
-static void arena__gives_aligned_memory_of_any_size(void)
+static void arena__returns_aligned_memory_of_any_size(void)
 {
   tn__arena arena;
   char *pieces[400];
@@ -166,7 +166,7 @@ static void arena__rewinds_to_a_mark(void)
   tn__arena_fini(&arena);
 }
 
-/* Large pieces get blocks of their own: what is left of the current block is not wasted. */
+/* Large allocations get blocks of their own; the rest of the current block is not wasted. */
 static void arena__large_pieces_waste_nothing(void)
 {
   tn__arena arena;
@@ -237,7 +237,7 @@ static void take_twice(void)
 
 static void assert_what_is_not_held(void) { tn__assert_held(&low); }
 
-/* Whether fn ends a child process by abort. */
+/* Whether fn aborts, run in a child process. */
 static bool child_aborts(void (*fn)(void))
 {
   fflush(stdout);
@@ -256,7 +256,7 @@ static bool child_aborts(void (*fn)(void))
   return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-static void lock__mistakes_are_found_in_debug_builds(void)
+static void lock__debug_builds_detect_mistakes(void)
 {
 #ifdef LOCKS_ARE_CHECKED
   CHECK(child_aborts(take_in_wrong_order));
@@ -314,7 +314,7 @@ static void cond__a_wait_ends_at_its_deadline(void)
   int64_t begin = tn__now_ns(), deadline = begin + 20000000;
   while (tn__cond_wait_until(&never, &mu, deadline)) {}
   CHECK(tn__now_ns() >= deadline);
-  CHECK(!tn__cond_wait_until(&never, &mu, -5)); /* long past */
+  CHECK(!tn__cond_wait_until(&never, &mu, -5)); /* a deadline in the past */
   tn__assert_held(&mu);
   tn__mutex_unlock(&mu);
   tn__cond_fini(&never);
@@ -406,7 +406,7 @@ static void file__is_replaced_as_a_whole(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void file__what_is_no_file_is_named(void)
+static void file__errors_name_paths_that_are_not_regular_files(void)
 {
   tn__file f;
   const char *fifo = scratch("fifo");
@@ -428,11 +428,11 @@ static void file__what_is_no_file_is_named(void)
   CHECK_CONTAINS(tn_error_message(&err), "is a directory");
   CHECK_STATUS(write_file(scratch("no/such/folder"), "x"), TN_NOT_FOUND, NULL);
   CHECK_STATUS(write_file(fifo, "x"), TN_INVALID_ARGUMENT, NULL);
-  CHECK_CONTAINS(tn_error_message(&err), "that nobody reads");
+  CHECK_CONTAINS(tn_error_message(&err), "without a reader");
   tn_error_clear(&err);
 }
 
-static void file__reading_past_the_end_says_where(void)
+static void file__reading_past_the_end_names_the_position(void)
 {
   tn__file f;
   char text[10];
@@ -448,7 +448,7 @@ static void file__reading_past_the_end_says_where(void)
   tn_error_clear(&err);
 }
 
-/* How many names in the scratch folder begin with this. */
+/* The number of names in the scratch folder that begin with `start`. */
 static int count_names(const char *start)
 {
   int n = 0;
@@ -459,7 +459,7 @@ static int count_names(const char *start)
   return n;
 }
 
-static void file__is_whole_or_not_there_with_and_without_a_name(void)
+static void file__is_complete_or_absent_with_and_without_a_name(void)
 {
   for (int named = 0; named < 2; named++) {
     tn__writer w;
@@ -498,7 +498,7 @@ static void end_process(int number)
   raise(number);
 }
 
-/* In a child: a save is in its middle when the signal comes. */
+/* Runs in a child: the signal arrives in the middle of a save. */
 static void write_and_end(const char *path, int number)
 {
   tn__writer w;
@@ -511,7 +511,7 @@ static void write_and_end(const char *path, int number)
   _exit(92);
 }
 
-static void file__nothing_stays_behind_when_a_handler_abandons_it(void)
+static void file__nothing_is_left_after_a_handler_abandons_it(void)
 {
   static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGALRM, SIGXCPU, SIGSEGV, SIGABRT };
   for (int named = 0; named < 2; named++)
@@ -536,7 +536,7 @@ static void file__nothing_stays_behind_when_a_handler_abandons_it(void)
   tn__writer_always_names = false;
 }
 
-/* In a child. */
+/* Runs in a child. */
 static int save_after_abandoning(const char *path)
 {
   tn__writer w;
@@ -550,7 +550,7 @@ static int save_after_abandoning(const char *path)
   return tn_file_save(path, "x", 1, NULL) == TN_CANCELLED ? 0 : 5;
 }
 
-static void file__nothing_is_saved_after_it_was_abandoned(void)
+static void file__saves_fail_after_files_were_abandoned(void)
 {
   const char *path = scratch("late.txt");
   int status = 0;
@@ -602,24 +602,24 @@ static void file__nothing_leaks_without_memory(void)
 
 TAP_MAIN(
   TAP_TEST(allocator__can_be_set_only_while_nothing_is_alive),
-  TAP_TEST(allocator__refuses_sizes_that_cannot_be),
-  TAP_TEST(allocator__arrays_grow_and_keep_their_content),
-  TAP_TEST(allocator__counts_over_threads),
-  TAP_TEST(arena__gives_aligned_memory_of_any_size),
+  TAP_TEST(allocator__rejects_impossible_sizes),
+  TAP_TEST(allocator__grown_arrays_keep_their_content),
+  TAP_TEST(allocator__counts_across_threads),
+  TAP_TEST(arena__returns_aligned_memory_of_any_size),
   TAP_TEST(arena__rewinds_to_a_mark),
   TAP_TEST(arena__large_pieces_waste_nothing),
   TAP_TEST(arena__fails_cleanly_without_memory),
   TAP_TEST(lock__rising_ranks_are_right),
-  TAP_TEST(lock__mistakes_are_found_in_debug_builds),
+  TAP_TEST(lock__debug_builds_detect_mistakes),
   TAP_TEST(cond__threads_take_turns),
   TAP_TEST(cond__a_wait_ends_at_its_deadline),
   TAP_TEST(ltdl_lock__is_taken_around_calls_and_frozen_by_the_first),
   TAP_TEST(version__is_that_of_the_headers),
   TAP_TEST(file__is_replaced_as_a_whole),
-  TAP_TEST(file__what_is_no_file_is_named),
-  TAP_TEST(file__reading_past_the_end_says_where),
-  TAP_TEST(file__is_whole_or_not_there_with_and_without_a_name),
-  TAP_TEST(file__nothing_stays_behind_when_a_handler_abandons_it),
-  TAP_TEST(file__nothing_is_saved_after_it_was_abandoned),
+  TAP_TEST(file__errors_name_paths_that_are_not_regular_files),
+  TAP_TEST(file__reading_past_the_end_names_the_position),
+  TAP_TEST(file__is_complete_or_absent_with_and_without_a_name),
+  TAP_TEST(file__nothing_is_left_after_a_handler_abandons_it),
+  TAP_TEST(file__saves_fail_after_files_were_abandoned),
   TAP_TEST(file__a_forked_child_abandons_only_its_own),
   TAP_TEST(file__nothing_leaks_without_memory))

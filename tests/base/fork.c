@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that fork: a child of one that had sessions is told so by every call, whatever other threads did at that
- * moment, never waits for somebody who is not there, and can exec (P-72, S-THR-08). */
+/* Processes that fork: in a child of a process that had sessions every call fails and says why,
+ * whatever other threads did at the time of the fork. The child never waits for a thread that
+ * does not exist there, and can exec (P-72, S-THR-08). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -43,8 +44,9 @@ static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "
 
 /* ---- children ---- */
 
-/* AddressSanitizer's malloc holds its locks over no fork: a child that was made while another thread was inside it can
- * wait for ever, even in a program that does nothing but malloc. Such a child says nothing of the library. */
+/* AddressSanitizer's malloc does not hold its locks across a fork: a child created while another
+ * thread was inside malloc can block forever, even in a program that does nothing but malloc. A
+ * child that hangs like this is no failure of the library. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { MALLOC_SURVIVES_FORK = 0 };
 #else
@@ -53,14 +55,14 @@ enum { MALLOC_SURVIVES_FORK = 1 };
 
 enum { STUCK = 256 + SIGALRM };
 
-/* Runs fn in a child that has twenty seconds; what it returns is its exit status. */
+/* Runs fn in a child with a limit of twenty seconds. fn's return value becomes the exit status. */
 static int in_child(int (*fn)(void *arg), void *arg)
 {
   int status = 0;
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
-    signal(SIGALRM, SIG_DFL); /* the parent says which child it was */
+    signal(SIGALRM, SIG_DFL); /* the parent reports which child was killed */
     alarm(20);
     _exit(fn(arg));
   }
@@ -68,7 +70,7 @@ static int in_child(int (*fn)(void *arg), void *arg)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
-/* ---- before there is a session ---- */
+/* ---- before the first session ---- */
 
 static int use_a_session(void *arg)
 {
@@ -97,11 +99,11 @@ static int use_eager_sessions(void *arg)
   return 0;
 }
 
-/* A program that becomes a daemon, and then begins. */
+/* A program that becomes a daemon before it creates its first session. */
 static void fork__before_there_is_a_session(void)
 {
   tn_runtime_info info = { .struct_size = sizeof info };
-  CHECK_OK(tn_runtime_at(0, &info, NULL), NULL); /* the list of plugins is none */
+  CHECK_OK(tn_runtime_at(0, &info, NULL), NULL); /* the list of plugins does not count as a session */
   CHECK_INT(in_child(use_a_session, NULL), 0);
   CHECK_INT(in_child(use_eager_sessions, NULL), 0);
 }
@@ -113,9 +115,9 @@ typedef struct scene {
   tn_callable callable;
   tn_partial_run partial;
   tn_cancellation *cancellation;
-  tn_eager_session *eager, *background; /* the default one; one with a thread of its own and one for calls */
+  tn_eager_session *eager, *background; /* the default session; a session with a thread of its own, and calls */
   tn_eager_op *op;
-  tn_eager_handle handles[2]; /* of either */
+  tn_eager_handle handles[2]; /* one of each session */
 } scene;
 
 static void open_eager(scene *s)
@@ -124,7 +126,7 @@ static void open_eager(scene *s)
   const float one = 1;
   tn_eager_options_init(&options);
   options.session = s->t.options;
-  tn_eager_set_default_options(&options, NULL); /* the runtime; the first time */
+  tn_eager_set_default_options(&options, NULL); /* sets the runtime; takes effect only the first time */
   options.async = 1;
   REQUIRE_OK(tn_eager_default(&s->eager, &s->t.err), &s->t.err);
   REQUIRE_OK(tn_eager_session_create(&options, &s->background, &s->t.err), &s->t.err);
@@ -148,8 +150,8 @@ static void close_eager(scene *s)
   tn_eager_session_destroy(s->background);
 }
 
-/* A session on workers, with a callable, a partial run that is open, and its place on the stack of defaults; and eager
- * ones. */
+/* A session with workers, a callable, an open partial run and a place on the stack of defaults;
+ * also the eager sessions. */
 static void open_scene(scene *s)
 {
   static bool registered;
@@ -191,7 +193,7 @@ static void *run_wait(void *arg)
   return NULL;
 }
 
-/* Line of the first call that is not refused, 0 for none. */
+/* Line of the first call that is not refused, or 0. */
 #define REFUSED(call) \
   if ((call) != TN_FAILED_PRECONDITION) return __LINE__ - from
 
@@ -244,11 +246,11 @@ static int call_without_session(scene *s, tn_tensor *x)
   if (tn_session_default() != NULL) return __LINE__ - from;
   tn_session_signature_counts(s->t.session, &compiled, &held);
   tn_session_release(s->t.session);
-  tn_session_destroy(s->t.session); /* nothing: it stays as it is */
+  tn_session_destroy(s->t.session); /* no effect: the session stays as it is */
   return 0;
 }
 
-/* Sessions of the parent, the default one too; releasing is harmless. */
+/* Sessions of the parent, also the default session. Releasing them has no effect. */
 static int call_eager(scene *s, tn_eager_session *session, tn_eager_handle h, tn_tensor *x)
 {
   const int from = __LINE__ - 150;
@@ -272,7 +274,7 @@ static int call_eager(scene *s, tn_eager_session *session, tn_eager_handle h, tn
   for (int i = 0; i < 2; i++)
     if (tn_eager_release(session, h, NULL) != TN_OK) return __LINE__ - from;
   if (tn_eager_get_counters(session, &counters, NULL) != TN_OK || counters.live == 0) return __LINE__ - from;
-  tn_eager_session_destroy(session); /* nothing */
+  tn_eager_session_destroy(session); /* no effect */
   return 0;
 }
 
@@ -286,7 +288,7 @@ static int call_eager_without_session(scene *s)
   tn_error_clear(&err);
   REFUSED(tn_eager_session_create(NULL, &session, NULL));
   REFUSED(tn_eager_set_default_options(NULL, NULL));
-  tn_eager_op_destroy(s->op); /* nothing */
+  tn_eager_op_destroy(s->op); /* no effect */
   return session == NULL ? 0 : __LINE__ - from;
 }
 
@@ -315,30 +317,30 @@ static int call_and_exit(void *arg)
 {
   int wrong = call_all(arg);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (wrong == 0) _exit(43); /* what threads of the parent hold would be leaks */
+  if (wrong == 0) _exit(43); /* memory held by the parent's threads would be reported as leaks */
 #endif
-  if (wrong == 0) exit(43); /* destructors, too */
+  if (wrong == 0) exit(43); /* runs destructors, too */
   return wrong;
 }
 
-/* The workers stand in a kernel when the process forks. */
+/* The workers are inside a kernel when the process forks. */
 static void fork__while_the_workers_are_busy(void) /* P-72, S-THR-08 */
 {
   scene s;
   pthread_t thread;
   open_scene(&s);
   REQUIRE_INT(pthread_create(&thread, NULL, run_wait, &s), 0);
-  CHECK(ts_wait_at_gate(2)); /* that of the step, and a worker */
+  CHECK(ts_wait_at_gate(2)); /* the thread of the step and one worker */
   CHECK_INT(in_child(call_all, &s), 0);
   CHECK_INT(in_child(call_and_exec, &s), 42);
   CHECK_INT(in_child(call_and_exit, &s), 43);
   ts_open_gate();
-  pthread_join(thread, NULL); /* the parent does not notice */
+  pthread_join(thread, NULL); /* the parent is not affected */
   CHECK_DOUBLE(ts_run1(&s.t, FEEDS({ "x", 1 }), "neg"), -1, 0);
   close_scene(&s);
 }
 
-/* ---- whatever others do just then ---- */
+/* ---- whatever other threads do at that moment ---- */
 
 static atomic_int go_on;
 
@@ -366,7 +368,7 @@ static void *reset_and_list(void *arg)
   tn_session_options *options;
   tn_runtime_info info = { .struct_size = sizeof info };
   REQUIRE_OK(tn_session_options_create(&options, NULL), NULL);
-  REQUIRE_OK(tn_session_options_set_target(options, "direct", NULL), NULL); /* not the sessions of the others */
+  REQUIRE_OK(tn_session_options_set_target(options, "direct", NULL), NULL); /* only this test's own sessions */
   while (atomic_load(&go_on)) {
     tn_reset(options, &box, 1, NULL);
     tn_runtime_rescan(NULL);
@@ -377,7 +379,7 @@ static void *reset_and_list(void *arg)
   return NULL;
 }
 
-/* The list of plugins can be asked for in a child, or says why not. */
+/* A child can list the plugins, or the call says why it cannot. */
 static int call_all_and_list(void *arg)
 {
   tn_runtime_info info = { .struct_size = sizeof info };
@@ -435,14 +437,15 @@ static int load_in_child(void *arg)
   tn_error err = TN_ERROR_INIT;
   tn_runtime_info info = { .struct_size = sizeof info };
   if (tn_runtime_load("t.f_other", &info, &err) != TN_FAILED_PRECONDITION) return 1;
-  if (strstr(tn_error_message(&err), "another thread loaded a plugin when this process was forked") == NULL) return 2;
+  if (strstr(tn_error_message(&err), "another thread was loading a plugin when this process was forked") == NULL)
+    return 2;
   if (tn_runtime_load("t.f_slow", &info, &err) != TN_FAILED_PRECONDITION)
-    return 3; /* nobody makes it usable any more */
+    return 3; /* for good */
   if (tn_runtime_rescan(&err) != TN_FAILED_PRECONDITION) return 4;
   if (tn_runtime_unregister("t.f_first", &err) != TN_FAILED_PRECONDITION) return 5;
   if (tn_freeze(&err) != TN_FAILED_PRECONDITION) return 6;
-  if (tn_runtime_at(0, &info, &err) != TN_OK) return 7; /* what is known can be asked for */
-  return tn_runtime_load("t.f_first", &info, &err) == TN_OK ? 0 : 8; /* it was loaded before */
+  if (tn_runtime_at(0, &info, &err) != TN_OK) return 7; /* known plugins can be listed */
+  return tn_runtime_load("t.f_first", &info, &err) == TN_OK ? 0 : 8; /* it was loaded before the fork */
 }
 
 static void fork__during_a_load(void) /* P-72 */
@@ -471,7 +474,7 @@ static void fork__during_a_load(void) /* P-72 */
   CHECK_OK(tn_runtime_load("t.f_other", &info, &err), &err);
 }
 
-/* The first one needs a process without sessions. */
+/* The first test needs a process without sessions. */
 TAP_MAIN(
     TAP_TEST(fork__before_there_is_a_session),
     TAP_TEST(fork__while_the_workers_are_busy),

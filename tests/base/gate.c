@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gates: who is inside is counted by threads that do not disturb each other, and the last one to leave is told. */
+/* Gates: threads are counted without contending with each other, and the last thread to leave is
+ * notified. */
 #include "conformance/support/tap.h"
 
 #include <core/base/gate.h>
@@ -10,10 +11,10 @@
 
 static tn__gate gate;
 
-static void gate__tells_the_last_one(void)
+static void gate__the_last_thread_to_leave_is_notified(void)
 {
   tn__gate_open(&gate);
-  CHECK(tn__gate_shut(&gate, 1)); /* nobody is inside */
+  CHECK(tn__gate_shut(&gate, 1)); /* no thread is inside */
   CHECK(tn__gate_is_empty(&gate));
 
   tn__gate_open(&gate);
@@ -28,8 +29,8 @@ static void gate__tells_the_last_one(void)
   CHECK(tn__gate_is_empty(&gate));
 }
 
-/* A late one comes and goes, before the gate is opened again and across that. */
-static void gate__takes_no_notice_of_late_ones(void)
+/* A late entrant enters and leaves before the gate is opened again, or before and after. */
+static void gate__late_entrants_do_no_harm(void)
 {
   tn__gate_open(&gate);
   tn__gate_enter(&gate);
@@ -41,7 +42,7 @@ static void gate__takes_no_notice_of_late_ones(void)
 
   tn__gate_enter(&gate);
   tn__gate_open(&gate);
-  CHECK(!tn__gate_shut(&gate, 2)); /* it counts as inside now */
+  CHECK(!tn__gate_shut(&gate, 2)); /* the late entrant counts as inside now */
   CHECK_INT(tn__gate_leave(&gate), 2);
 }
 
@@ -65,7 +66,7 @@ static void *visit(void *arg)
   return NULL;
 }
 
-/* So many threads as there are lanes have one each, and lanes share no cache line. */
+/* Up to TN__LANES threads have a lane each, and no two lanes share a cache line. */
 static void gate__threads_have_lanes_of_their_own(void)
 {
   pthread_barrier_t inside;
@@ -88,16 +89,16 @@ static void gate__threads_have_lanes_of_their_own(void)
   pthread_barrier_destroy(&inside);
 }
 
-/* ---- a thing that is used and given up ---- */
+/* ---- an object that is used and given up ---- */
 
-static _Atomic(int *) thing; /* what the gate guards; NULL: it is given up */
+static _Atomic(int *) thing; /* the object guarded by the gate; NULL once it is given up */
 static atomic_bool stop;
 static atomic_int ends, uses, bad;
 
 static void end(int *t)
 {
   atomic_fetch_add(&ends, 1);
-  *t = 0; /* the sanitizers see who is late */
+  *t = 0; /* late uses are reported by the sanitizers */
   free(t);
 }
 
@@ -119,7 +120,7 @@ static void *use(void *unused)
   return NULL;
 }
 
-static void gate__guards_what_is_used(void)
+static void gate__guards_an_object_in_use(void)
 {
   enum { ROUNDS = 500 };
   pthread_t threads[THREADS];
@@ -137,7 +138,7 @@ static void gate__guards_what_is_used(void)
     atomic_store(&given_up, t);
     atomic_store(&thing, NULL);
     if (tn__gate_shut(&gate, 1)) end(atomic_exchange(&given_up, NULL));
-    while (atomic_load(&ends) <= i) sched_yield(); /* as a slot, it is opened again when its thing is gone */
+    while (atomic_load(&ends) <= i) sched_yield(); /* reopened when the object has ended, like a slot */
   }
   atomic_store(&stop, true);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
@@ -147,7 +148,7 @@ static void gate__guards_what_is_used(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(gate__tells_the_last_one),
-  TAP_TEST(gate__takes_no_notice_of_late_ones),
+  TAP_TEST(gate__the_last_thread_to_leave_is_notified),
+  TAP_TEST(gate__late_entrants_do_no_harm),
   TAP_TEST(gate__threads_have_lanes_of_their_own),
-  TAP_TEST(gate__guards_what_is_used))
+  TAP_TEST(gate__guards_an_object_in_use))

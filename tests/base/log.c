@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log. The level is read once for a process, so each case runs in a child of its own. */
+/* The log. Its level is read once per process, so each case runs in a child. */
 #include "conformance/support/tap.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 static char shown[4096];
 
-/* What fn writes to standard error in a fresh process with TENON_LOG set to `level` (NULL: not set). */
+/* Standard error of fn in a fresh process with TENON_LOG set to `level` (NULL: not set). */
 static const char *stderr_of(void (*fn)(void), const char *level)
 {
   int ends[2];
@@ -49,23 +49,23 @@ static void log_all_levels(void)
   tn_log(TN_LOG_DEBUG, "d");
 }
 
-static void log__shows_warnings_at_first(void)
+static void log__shows_warnings_by_default(void)
 {
   CHECK_STR(stderr_of(log_all_levels, NULL), "tenon: error: e1\ntenon: warning: w\n");
   CHECK_STR(stderr_of(log_all_levels, ""), "tenon: error: e1\ntenon: warning: w\n");
 }
 
-static void log__the_environment_names_the_level(void)
+static void log__the_environment_sets_the_level(void)
 {
   CHECK_STR(stderr_of(log_all_levels, "error"), "tenon: error: e1\n");
   CHECK_STR(stderr_of(log_all_levels, "debug"),
             "tenon: error: e1\ntenon: warning: w\ntenon: info: i\ntenon: debug: d\n");
 }
 
-static void log__an_unknown_level_is_said_once(void)
+static void log__an_unknown_level_is_reported_once(void)
 {
   const char *text = stderr_of(log_all_levels, "loud");
-  CHECK_STR(text, "tenon: warning: TENON_LOG is 'loud', wanted error, warning, info or debug; warning it is\n"
+  CHECK_STR(text, "tenon: warning: TENON_LOG is 'loud', wanted error, warning, info or debug; using warning\n"
                   "tenon: error: e1\ntenon: warning: w\n");
 }
 
@@ -77,7 +77,7 @@ static void set_level_first(void)
   log_all_levels();
 }
 
-static void log__the_program_has_the_last_word_on_the_level(void)
+static void log__the_program_overrides_the_level(void)
 {
   CHECK_STR(stderr_of(set_level_first, "debug"),
             "tenon: error: e1\ntenon: warning: w\ntenon: info: i\ntenon: error: e1\n");
@@ -91,8 +91,8 @@ static void log_odd_lines(void)
   tn_log(TN_LOG_ERROR, "%s", text);
 }
 
-/* Names from a file may hold anything: a line stays a line. */
-static void log__lines_stay_lines(void)
+/* Names from a file may contain any character, but each message stays on one line. */
+static void log__each_message_stays_on_one_line(void)
 {
   const char *text = stderr_of(log_odd_lines, NULL);
   CHECK_CONTAINS(text, "tenon: error: two lines [31m\n");
@@ -116,7 +116,7 @@ static void *log_many(void *arg)
   return arg;
 }
 
-/* n_lines is an int without a lock: the sink is called by one thread at a time. */
+/* n_lines is an int without a lock: calls of the sink never overlap. */
 static void use_sink(void)
 {
   pthread_t threads[4];
@@ -131,15 +131,15 @@ static void use_sink(void)
   tn_log(TN_LOG_WARNING, "to standard error");
 }
 
-static void log__a_sink_gets_one_line_at_a_time(void)
+static void log__calls_of_a_sink_never_overlap(void)
 {
   CHECK_STR(stderr_of(use_sink, NULL), "4001 lines\ntenon: warning: to standard error\n");
 }
 
 TAP_MAIN(
-  TAP_TEST(log__shows_warnings_at_first),
-  TAP_TEST(log__the_environment_names_the_level),
-  TAP_TEST(log__an_unknown_level_is_said_once),
-  TAP_TEST(log__the_program_has_the_last_word_on_the_level),
-  TAP_TEST(log__lines_stay_lines),
-  TAP_TEST(log__a_sink_gets_one_line_at_a_time))
+  TAP_TEST(log__shows_warnings_by_default),
+  TAP_TEST(log__the_environment_sets_the_level),
+  TAP_TEST(log__an_unknown_level_is_reported_once),
+  TAP_TEST(log__the_program_overrides_the_level),
+  TAP_TEST(log__each_message_stays_on_one_line),
+  TAP_TEST(log__calls_of_a_sink_never_overlap))

@@ -43,7 +43,7 @@ static bool agrees(const tn__map *map)
   return seen == wanted && map->count == wanted;
 }
 
-static void map__finds_what_was_put(void)
+static void map__finds_entries(void)
 {
   tn__map map;
   void *old;
@@ -83,7 +83,7 @@ static void map__holds_tens_of_thousands(void)
   tn__map_fini(&map);
 }
 
-/* Removal moves entries: whatever the order, none is lost or found twice. */
+/* Removal moves entries: in any order of calls none is lost or found twice. */
 static void map__survives_puts_and_removals_in_any_order(void)
 {
   tn__map map;
@@ -128,7 +128,7 @@ static void map__without_memory_nothing_changes(void)
   for (int i = 0; i < 12; i++) REQUIRE(tn__map_put(&map, items[i].key, items[i].size, &items[i], NULL));
   tn_test_fail_allocation(1, 1);
   CHECK(!tn__map_put(&map, items[12].key, items[12].size, &items[12], NULL));
-  CHECK(tn__map_put(&map, items[3].key, items[3].size, &items[4], NULL)); /* needs no room */
+  CHECK(tn__map_put(&map, items[3].key, items[3].size, &items[4], NULL)); /* no room is needed */
   tn_test_fail_allocation(0, 0);
   CHECK_INT(map.count, 12);
   CHECK(tn__map_get(&map, items[3].key, items[3].size) == &items[4]);
@@ -136,8 +136,8 @@ static void map__without_memory_nothing_changes(void)
   tn__map_fini(&map);
 }
 
-/* Every byte of a text of any length matters, also the length itself. */
-static void hash__sees_every_byte(void)
+/* Every byte of a text of any length affects the hash, and so does the length. */
+static void hash__depends_on_every_byte(void)
 {
   unsigned char text[70] = { 0 };
   CHECK(tn__hash(text, 3) == tn__hash(text, 3));
@@ -153,7 +153,8 @@ static void hash__sees_every_byte(void)
   }
 }
 
-/* Names that differ in their last digits only spread over the low bits, which choose the place. */
+/* Names that differ in their last digits only differ in the low bits of their hashes, which
+ * select the bucket. */
 static void hash__spreads_similar_names(void)
 {
   static int buckets[1024];
@@ -166,10 +167,10 @@ static void hash__spreads_similar_names(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(map__finds_what_was_put),
+  TAP_TEST(map__finds_entries),
   TAP_TEST(map__holds_tens_of_thousands),
   TAP_TEST(map__survives_puts_and_removals_in_any_order),
   TAP_TEST(map__reserve_makes_room_once),
   TAP_TEST(map__without_memory_nothing_changes),
-  TAP_TEST(hash__sees_every_byte),
+  TAP_TEST(hash__depends_on_every_byte),
   TAP_TEST(hash__spreads_similar_names))

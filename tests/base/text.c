@@ -164,7 +164,7 @@ static void number__reals(void)
     { "0e99999999999999999999", true, 0 },
     { "1e99999999999999999999", false, 0 },
     { "1e-99999999999999999999", true, 0 },
-    /* halfway between two doubles, and just above it: the digit far behind decides */
+    /* halfway between two doubles, and just above: a digit far to the right decides */
     { "9007199254740993", true, 9007199254740992.0 },
     { "9007199254740993.00000000000000000000000000000000001", true, 9007199254740994.0 },
   };
@@ -178,7 +178,7 @@ static void number__reals(void)
   CHECK(tn__parse_double(tn__slice_of("-0.0"), &zero) && zero == 0 && signbit(zero));
 }
 
-/* Digits beyond any buffer still decide the rounding, and leading zeros cost nothing. */
+/* Digits beyond any buffer still affect rounding, and leading zeros cost nothing. */
 static void number__reals_of_thousands_of_digits(void)
 {
   static char text[6000];
@@ -194,7 +194,7 @@ static void number__reals_of_thousands_of_digits(void)
   CHECK(value == 1);
 }
 
-static void number__reals_come_back_as_they_went(void)
+static void number__reals_round_trip(void)
 {
   uint64_t state = 88172645463325252u;
   for (int i = 0; i < 20000; i++) {
@@ -224,7 +224,7 @@ static void number__reals_do_not_depend_on_the_locale(void)
   CHECK_STR(text, "2.5");
 }
 
-/* The name that is offered for a wrong one; "" for none. */
+/* The name suggested for a misspelt one, or "". */
 static const char *meant(const char *wrong, const char *const *names)
 {
   tn__near near;
@@ -233,26 +233,26 @@ static const char *meant(const char *wrong, const char *const *names)
   return near.best == NULL ? "" : near.best;
 }
 
-static void near__finds_the_name_that_was_meant(void)
+static void near__suggests_the_intended_name(void)
 {
   char longer[200];
   static const char *const names[] = { "direct", "threaded", "gpu", "a", NULL };
   memset(longer, 'g', sizeof longer - 1);
   longer[sizeof longer - 1] = 0;
-  CHECK_STR(meant("dircet", names), "direct"); /* two letters changed places */
+  CHECK_STR(meant("dircet", names), "direct"); /* two letters transposed */
   CHECK_STR(meant("thraded", names), "threaded");
   CHECK_STR(meant("gpuu", names), "gpu");
   CHECK_STR(meant("opu", names), "gpu");
   CHECK_STR(meant("direct", names), "direct");
   CHECK_STR(meant("cluster", names), "");
-  CHECK_STR(meant("b", names), ""); /* nothing of it is right */
+  CHECK_STR(meant("b", names), ""); /* no letter in common */
   CHECK_STR(meant("", names), "");
   CHECK_STR(meant(longer, names), "");
   CHECK_STR(meant("direct", (const char *[]){ longer, "", NULL }), "");
 }
 
 TAP_MAIN(
-  TAP_TEST(near__finds_the_name_that_was_meant),
+  TAP_TEST(near__suggests_the_intended_name),
   TAP_TEST(text__grows_up_to_its_limit),
   TAP_TEST(text__fails_once_without_memory),
   TAP_TEST(text__copies_end_at_a_zero_byte),
@@ -261,5 +261,5 @@ TAP_MAIN(
   TAP_TEST(number__integers),
   TAP_TEST(number__reals),
   TAP_TEST(number__reals_of_thousands_of_digits),
-  TAP_TEST(number__reals_come_back_as_they_went),
+  TAP_TEST(number__reals_round_trip),
   TAP_TEST(number__reals_do_not_depend_on_the_locale))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of the program that are short of something: of stack, or of a life. */
+/* Threads of the program with small stacks, and threads that are cancelled. */
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -67,9 +67,9 @@ static void run_on_stack(step *s, size_t bytes)
 #define WHILE_IN(f) \
   BODY("c", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Ever") FUNC("body", f)) RET("y", "c:output:0")
 
-/* However small the stack of the thread is, a function that calls itself without an end is an error and no crash; a few
- * calls inside of each other work. */
-static void threads__recursion_ends_where_the_stack_does(void) /* S-THR-10 */
+/* However small the thread's stack is, endless recursion of a function is an error, not a crash,
+ * and a few nested calls work. */
+static void threads__recursion_is_limited_by_the_stack(void) /* S-THR-10 */
 {
   static const char text[] =
       LIBRARY(EVER UNARY("One", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT"))
@@ -129,8 +129,8 @@ static char *nested_functions(void)
   return text;
 }
 
-/* The planner takes bodies into each other, which makes far fewer calls of them; what it does for each is the same for
- * all. */
+/* The planner inlines bodies, which leaves far fewer calls; the work for each function is the
+ * same at all levels. */
 static void threads__functions_are_nested_30000_deep(void) /* S-THR-10 */
 {
   char *text = nested_functions();
@@ -140,7 +140,7 @@ static void threads__functions_are_nested_30000_deep(void) /* S-THR-10 */
     open_on(&t, "direct", level, text);
     step s = { .t = &t, .fetch = "nested" };
     run_on_stack(&s, 128 * STACK_UNIT);
-    if (s.status == TN_OK) CHECK(s.value == 1); /* where frames are small */
+    if (s.status == TN_OK) CHECK(s.value == 1); /* if frames are small */
     else CHECK_STATUS(s.status, TN_RESOURCE_EXHAUSTED, &t.err);
     if (s.status != TN_OK) CHECK_CONTAINS(tn_error_message(&t.err), " is called inside of ");
     tn_error_clear(&t.err);
@@ -165,9 +165,9 @@ static void threads__functions_are_nested_30000_deep(void) /* S-THR-10 */
   IN("x", "DT_FLOAT")                                                                      \
   NODE("begun", "TestCount", "input: 'x'", SLOT("1")) NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT"))
 
-/* pthread_cancel does not tear a thread out of a step that waits: it ends after the step, and the session serves
- * others. */
-static void threads__are_not_cancelled_in_a_step_that_waits(void) /* S-THR-09 */
+/* pthread_cancel does not take effect inside a waiting step: the thread ends after the step, and
+ * the session stays usable by other threads. */
+static void threads__are_not_cancelled_in_a_waiting_step(void) /* S-THR-09 */
 {
   FOR_BOTH(r)
   {
@@ -182,7 +182,7 @@ static void threads__are_not_cancelled_in_a_step_that_waits(void) /* S-THR-09 */
     REQUIRE_INT(pthread_create(&thread, NULL, run_step, &s), 0);
     for (int64_t end = ts_now_ms() + 10000; atomic_load(&ts_watched.count[1]) == 0 && ts_now_ms() < end;)
       ts_sleep_ms(1);
-    ts_sleep_ms(5); /* it waits by now, as a rule */
+    ts_sleep_ms(5); /* by now it is usually waiting */
     REQUIRE_INT(pthread_cancel(thread), 0);
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 2 }), "neg"), -2, 0);
     CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
@@ -190,7 +190,7 @@ static void threads__are_not_cancelled_in_a_step_that_waits(void) /* S-THR-09 */
     CHECK(result == NULL || result == PTHREAD_CANCELED);
     CHECK(result == PTHREAD_CANCELED || s.status == TN_CANCELLED);
     tn_error_clear(&other.err);
-    ts_fini(&t); /* waits for steps that have not ended */
+    ts_fini(&t); /* waits for unfinished steps */
   }
 }
 
@@ -208,7 +208,7 @@ static void *log_a_line(void *arg)
   return NULL;
 }
 
-/* The log's lock is given up, too. */
+/* The log's lock is released, too. */
 static void threads__are_not_cancelled_while_they_log(void) /* S-THR-09 */
 {
   pthread_t thread;
@@ -231,7 +231,7 @@ static void *save_file(void *path)
   return NULL;
 }
 
-/* What is written is written to its end. */
+/* A file is written to its end. */
 static void threads__are_not_cancelled_while_they_write(void) /* S-THR-09 */
 {
   char path[100], part[4096];
@@ -244,7 +244,7 @@ static void threads__are_not_cancelled_while_they_write(void) /* S-THR-09 */
   REQUIRE_INT(pthread_create(&thread, NULL, save_file, path), 0);
   for (ssize_t n = read(fd, part, 1); n <= 0; n = read(fd, part, 1)) ts_sleep_ms(1); /* until the writer is there */
   got = 1;
-  ts_sleep_ms(5); /* by now it waits for the reader, as a rule */
+  ts_sleep_ms(5); /* by now it is usually waiting for the reader */
   REQUIRE_INT(pthread_cancel(thread), 0);
   for (ssize_t n; (n = read(fd, part, sizeof part)) > 0;) got += (size_t)n;
   pthread_join(thread, NULL);
@@ -254,8 +254,8 @@ static void threads__are_not_cancelled_while_they_write(void) /* S-THR-09 */
 }
 
 TAP_MAIN(
-  TAP_TEST(threads__recursion_ends_where_the_stack_does),
+  TAP_TEST(threads__recursion_is_limited_by_the_stack),
   TAP_TEST(threads__functions_are_nested_30000_deep),
-  TAP_TEST(threads__are_not_cancelled_in_a_step_that_waits),
+  TAP_TEST(threads__are_not_cancelled_in_a_waiting_step),
   TAP_TEST(threads__are_not_cancelled_while_they_log),
   TAP_TEST(threads__are_not_cancelled_while_they_write))

@@ -11,7 +11,7 @@
 #define CHILD "TENON_TEST_BENCH_CHILD"
 #define MUCH ((size_t)300 << 20)
 
-/* In the child: takes so many bytes, and ends. */
+/* In the child: allocates the given number of bytes and ends. */
 __attribute__((constructor)) static void be_a_child(void)
 {
   const char *bytes = getenv(CHILD);
@@ -34,21 +34,21 @@ static double peak_of_child(const char *bytes)
   return peak;
 }
 
-/* The parent has or had more than the child. */
-static void bench_child__peak_is_that_of_the_child(void)
+/* The parent uses, or has used, more memory than the child. */
+static void bench_child__peak_excludes_the_parent(void)
 {
   if (access("/proc/self/exe", X_OK) != 0 || bench_memory_kb("VmHWM") <= 0)
-    TAP_SKIP("the system does not tell peaks of memory");
+    TAP_SKIP("the system does not report peak memory");
   char *much = bench_alloc(MUCH);
   memset(much, 1, MUCH);
   double little = peak_of_child("0");
-  CHECK_MSG(little > 0.5 && little < 200, "%g MB with little memory, beside %d MB of the parent's", little,
+  CHECK_MSG(little > 0.5 && little < 200, "%g MB with little memory, while the parent uses %d MB", little,
             much[1] * 300);
   free(much);
   little = peak_of_child("0");
   CHECK_MSG(little > 0.5 && little < 200, "%g MB after the parent had freed its own", little);
   double more = peak_of_child("52428800");
-  CHECK_MSG(more >= little + 45 && more <= little + 60, "50 MB are taken: %g MB, without them %g MB", more, little);
+  CHECK_MSG(more >= little + 45 && more <= little + 60, "with 50 MB allocated: %g MB, without: %g MB", more, little);
 }
 
-TAP_MAIN(TAP_TEST(bench_child__peak_is_that_of_the_child))
+TAP_MAIN(TAP_TEST(bench_child__peak_excludes_the_parent))

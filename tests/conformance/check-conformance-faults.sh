@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The plugin half of tenon-conformance: plugins with one fault each (tests/plugins/faults.c, kernel_faults.c, throws.cc, and files that
-# are changed here) fail, and a failed test names the rule that they break; without a fault they pass (P-97). Prints TAP.
+# The plugin half of tenon-conformance: plugins with one fault each (tests/plugins/faults.c,
+# kernel_faults.c, throws.cc, and files modified here) fail, and a failed test names the rule that
+# they break; without a fault they pass (P-97). Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" conformance-faults
 conformance=$build/tenon-conformance
 plugins=${TENON_TEST_PLUGINS:-$build/tests/plugins/.libs}
 TMPDIR=$tmp
 export TMPDIR
-# What is lost on purpose is not for a sanitizer to tell, and the kit names signals itself.
+# Deliberate leaks are not for sanitizers to report, and the kit reports signals itself.
 ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0:handle_segv=0:handle_abort=0:allocator_may_return_null=1"
 export ASAN_OPTIONS
 if [ ! -e "$plugins/faults.so" ] || [ ! -e "$plugins/kernel_faults.so" ]; then
@@ -15,7 +16,7 @@ if [ ! -e "$plugins/faults.so" ] || [ ! -e "$plugins/kernel_faults.so" ]; then
   exit 0
 fi
 
-# breaks RULE FILTER FILE [ARGUMENT...]: a failed test names the rule, and the run ends well.
+# breaks RULE FILTER FILE [ARGUMENT...]: a failed test names the rule, and the run ends normally.
 breaks() {
   rule=$1 filter=$2 file=$3
   shift 3
@@ -40,26 +41,26 @@ for name in minimal executor offload scheduler unloads own_heap; do
   passes "$plugins/$name.so"
   is "$name passes"
 done
-# A runtime that is not there for want of a device is no failure.
+# A runtime that is unusable for lack of a device is not a failure.
 TENON_TEST_FAULT=init_unavailable run 77 "$conformance" "$plugins/faults.so" && grep -q '^1\.\.0 # SKIP UNAVAILABLE: no such device here$' out
 is 'init says UNAVAILABLE: the run is skipped'
 TENON_TEST_FAULT=no_reset run 0 "$conformance" "$plugins/faults.so" --filter plugin_reset && grep -q '# SKIP UNIMPLEMENTED' out
-is 'a reset that is missing is skipped'
+is 'a missing reset is skipped'
 TENON_TEST_FAULT=shutdown_refuses run 0 "$conformance" "$plugins/faults.so" --filter 'plugin_life__shutdown*' && grep -q '^# note: its shutdown refuses: ' out
 is 'a shutdown that refuses, with a reason, is allowed'
 TENON_TEST_FAULT=copy_right run 0 "$conformance" "$plugins/faults.so" --filter 'plugin_eager' --filter 'eager_*' && grep -q '^ok .*plugin_eager__copies[a-z_]* (' out
 is 'a runtime whose operations run on another device than a CPU passes'
 
-# ---- its code ----
+# ---- faults of its code ----
 
-# A fault, the rule that it breaks, the tests that are run besides the gates, how many seconds a test has.
+# A fault, the rule that it breaks, the tests to run besides the gates, the seconds for each test.
 while read -r fault rule filter seconds; do
   case $fault in '' | '#'*) continue ;; esac
   TENON_TEST_FAULT=$fault
   breaks "$rule" "$filter" "$plugins/faults.so" --timeout "${seconds:-20}"
   is "$fault breaks $rule"
 done <<'EOF'
-# opening, the entry
+# loading, the entry
 open_crash          P-83  plugin_load
 open_abort          P-87  plugin_load
 open_exit           P-84  plugin_load
@@ -71,7 +72,7 @@ entry_exit          P-83  plugin_load
 entry_hang          P-87  plugin_load 1
 entry_silent        P-61  plugin_load
 entry_refuses       P-23  plugin_load
-# what it says of itself
+# its description of itself
 short_plugin        P-26  plugin_load
 huge_plugin         P-24  plugin_load
 short_factory       P-26  plugin_load
@@ -112,7 +113,7 @@ refusal_leaks       P-49  plugin_memory
 oom_silent          P-61  plugin_memory
 oom_leaks           P-49  plugin_memory
 oom_crash           P-46  plugin_memory
-# accepts_options and what belongs to it
+# accepts_options and related callbacks
 accepts_crash       P-39  plugin_load
 accepts_hang        P-39  plugin_load 1
 accepts_slow        P-39  plugin_options__accepting_is_quick
@@ -141,14 +142,14 @@ session_outlives    P-45  plugin_memory
 frees_twice         P-46  plugin_memory
 wrong_heap          P-46  plugin_memory
 one_at_a_time       P-69  plugin_memory
-# its life
+# lifetime
 thread_left         P-71  plugin_life
 key_abort           P-73  plugin_life
 shutdown_silent     P-75  plugin_memory
 shutdown_half       P-75  plugin_life
 shutdown_crash      P-75  plugin_life
 shutdown_exit       P-71  plugin_life
-shutdown_hang       P-75  plugin_life__shutdown_ends_it_or_not 1
+shutdown_hang       P-75  plugin_life__shutdown_succeeds_or_gives_a_reason 1
 exit_abort          P-76  plugin_life
 buffer_unheld       P-45  plugin_life
 # steps
@@ -161,13 +162,13 @@ step_silent         P-61      plugin_steps
 step_hides          S-RUN-08  plugin_steps
 step_one_at_a_time  P-69      plugin_steps
 # single operations
-extension_short        P-26      plugin_eager__says*
-extension_huge         P-26      plugin_eager__says*
-extension_any_name     P-34      plugin_eager__gives_nothing*
-extension_prefix       P-34      plugin_eager__gives_nothing*
-extension_any_version  P-34      plugin_eager__gives_nothing*
-extension_crash        P-34      plugin_eager__gives_nothing*
-extension_new          P-47      plugin_eager__gives_the_same*
+extension_short        P-26      plugin_eager__sets*
+extension_huge         P-26      plugin_eager__sets*
+extension_any_name     P-34      plugin_eager__returns_null*
+extension_prefix       P-34      plugin_eager__returns_null*
+extension_any_version  P-34      plugin_eager__returns_null*
+extension_crash        P-34      plugin_eager__returns_null*
+extension_new          P-47      plugin_eager__returns_the_same*
 copy_nothing           S-EAG-26  plugin_eager__copies*
 copy_wrong             S-EAG-26  plugin_eager__copies*
 copy_silent            P-61      plugin_eager__copies*
@@ -192,25 +193,25 @@ reset_unknown_fatal P-42  plugin_reset__unknown_names_are_no_error
 reset_clears        P-42  plugin_reset__detaches_no_other
 reset_forgets       P-42  plugin_reset__detaches_all_that_are_named
 reset_default_too   P-42  plugin_reset__detaches_no_other
-reset_empty_is_all  P-42  plugin_reset__without_names_is_about_the_default
-reset_knows_no_flags P-42 plugin_reset__takes_all_when_told
+reset_empty_is_all  P-42  plugin_reset__without_names_detaches_the_default
+reset_knows_no_flags P-42 plugin_reset__detaches_all_with_the_flag
 EOF
 
-# What the report says of it.
+# Reports.
 TENON_TEST_FAULT=init_crash
 breaks P-87 plugin_load "$plugins/faults.so" && grep -q '^# its process was ended by signal 11 (.*) in the test; the last step was its init$' out
-is 'a crash is told with its signal and the last step'
+is 'a crash is reported with its signal and the last step'
 TENON_TEST_FAULT=init_exit
 breaks P-87 plugin_load "$plugins/faults.so" && grep -q '^# its process ended with status 0 in the test; the last step was its init$' out
 is 'exit(0) in init does not pass for success'
 TENON_TEST_FAULT=init_hang
 breaks P-87 plugin_load "$plugins/faults.so" --timeout 1 && grep -q '^# it did not end in 1 s, in the test; the last step was its init$' out &&
   [ "$(grep -c '^not ok' out)" -eq 1 ]
-is 'a hang is told with the last step, and nothing runs after it'
+is 'a hang is reported with the last step, and ends the run'
 
-# ---- what it does besides ----
+# ---- side effects ----
 
-# CALLBACK__EFFECT, the test that finds it, what the report says of it: the call, and what it changed (P-101).
+# CALLBACK__EFFECT, the test that detects it, its report: the call, and the change (P-101).
 while read -r fault test words; do
   case $fault in '' | '#'*) continue ;; esac
   TENON_TEST_FAULT=$fault
@@ -258,7 +259,7 @@ reset__locale        of_a_reset                   its reset changed the locale
 execute__handler     of_single_operations         its execute changed what happens on signal 15
 step_open_thread     its_threads*                 a thread that it made does not block signal 1
 EOF
-# What not every system has.
+# Not supported by every system.
 while read -r fault words; do
   TENON_TEST_FAULT=$fault
   case $fault in
@@ -273,12 +274,12 @@ init__pins changed the CPUs that its caller's thread may run on
 init__stack changed the stack for signals of its caller's thread
 EOF
 
-# ---- the file ----
+# ---- faults of the file ----
 
 TENON_TEST_FAULT=none
 abi=$("$conformance" --version | sed -n 's/^plugin ABI //p')
 
-# changed FROM TO: a copy with a text of the manifest overwritten by one of the same length.
+# changed FROM TO: a copy with a text of the manifest overwritten by one of equal length.
 changed() {
   LC_ALL=C sed "s/$1/$2/" "$plugins/faults.so" >faults.so
   [ "$(wc -c <faults.so)" -eq "$(wc -c <"$plugins/faults.so")" ] && ! cmp -s faults.so "$plugins/faults.so"
@@ -306,17 +307,17 @@ EOF
 
 head -c 3000 "$plugins/faults.so" >faults.so
 breaks P-17 plugin_file ./faults.so
-is 'a file that is cut short breaks P-17'
+is 'a truncated file breaks P-17'
 echo 'no plugin' >faults.so
 breaks P-17 plugin_file ./faults.so
 is 'a text file breaks P-17'
 cp "$plugins/faults.so" faults.so
 chmod o+w faults.so
 breaks P-78 plugin_file ./faults.so
-is 'a file that everybody may write to breaks P-78'
+is 'a world-writable file breaks P-78'
 cp "$plugins/faults.so" Faults-1.so
 breaks P-06 plugin_file ./Faults-1.so
-is 'a name that is never looked at breaks P-06'
+is 'a file name that is never searched breaks P-06'
 for line in 'no_manifest P-20' 'no_entry P-23' 'two_symbols P-93' 'aborts P-83' 'undefined P-35'; do
   breaks "${line#* }" 'plugin_file*' "$plugins/${line% *}.so"
   is "$line"
@@ -343,9 +344,9 @@ other_op              P-15      __are_those_of_its_manifest
 other_type            P-19      __are_those_of_its_manifest
 other_device          P-19      __are_those_of_its_manifest
 flags                 P-26      __are_well_described
-kernel_crash          S-RUN-01  __give_what_the_librarys_own_give
-kernel_wrong          S-RUN-01  __give_what_the_librarys_own_give
-kernel_scribbles      S-RUN-28  __give_what_the_librarys_own_give
+kernel_crash          S-RUN-01  __give_the_results_of_the_librarys_own
+kernel_wrong          S-RUN-01  __give_the_results_of_the_librarys_own
+kernel_scribbles      S-RUN-28  __give_the_results_of_the_librarys_own
 kernel_needs_elements P-58      __take_values_without_elements
 kernel_not_reentrant  P-69      __run_on_several_threads
 kernel_leaks          P-46      __leave_nothing
@@ -357,12 +358,12 @@ register__umask       P-101     __change_nothing_else_when_loaded
 EOF
 for fault in kernel_crash prepare_crash; do
   TENON_TEST_FAULT=$fault
-  breaks S-RUN-01 plugin_kernels__give_what_the_librarys_own_give "$plugins/kernel_faults.so" &&
+  breaks S-RUN-01 plugin_kernels__give_the_results_of_the_librarys_own "$plugins/kernel_faults.so" &&
     grep -Eq "^# its process (was ended by signal 11 \(.*\)|ended with status [0-9]+) in the test; the last step was its kernel 'neg_of_faults' of Neg \(float32\), inputs \[3, 8\]$" out # a sanitizer exits
   is "$fault: the kernel, its op, type and shapes are named"
 done
 TENON_TEST_FAULT=kernel_exits
-breaks S-RUN-01 plugin_kernels__give_what_the_librarys_own_give "$plugins/kernel_faults.so" &&
+breaks S-RUN-01 plugin_kernels__give_the_results_of_the_librarys_own "$plugins/kernel_faults.so" &&
   grep -q "^# its process ended with status 0 in the test; the last step was its kernel 'neg_of_faults' of Neg (float32), inputs \[3, 8\]$" out
 is 'kernel_exits: the kernel is named'
 TENON_TEST_FAULT=kernel__handler
@@ -370,7 +371,7 @@ breaks P-101 plugin_kernels__change_nothing_else "$plugins/kernel_faults.so" &&
   grep -q "its kernel 'neg_of_faults' of Neg (float32), inputs \[3, 8\] changed what happens on signal 15" out
 is 'a kernel that changes the process is named'
 
-# A plugin with ops of its own, which tells its faults by its manifest.
+# A plugin with ops of its own, whose faults are selected by its manifest.
 if [ -e "$plugins/acme_ops.so" ]; then
   TENON_TEST_FAULT=none
   passes "$plugins/acme_ops.so" && grep -q 'its kernels computed [1-9]' out
@@ -380,14 +381,14 @@ if [ -e "$plugins/acme_ops.so" ]; then
   is 'an op that is not registered breaks P-19'
   LC_ALL=C sed 's/fault=none__/fault=schema/' "$plugins/acme_ops.so" >acme_ops.so
   breaks P-37 plugin_kernels__are_registered ./acme_ops.so
-  is 'a schema that is none breaks P-37'
+  is 'a malformed schema breaks P-37'
 else
-  skip 'a plugin with ops of its own' 'it was not built'
+  skip 'a plugin with ops of its own' 'not built'
 fi
 
 # ---- exceptions ----
 
-# The compiler of the library's, with its sanitizers left out: a host that has them runs a plugin that has not.
+# The library's compiler without its sanitizers: a host with sanitizers can run a plugin without.
 if ${CXX:-c++} -std=c++11 -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=throws -I"$build/include" -I"$src/include" \
   "$src/tests/plugins/throws.cc" -o throws.so 2>err; then
   TENON_TEST_FAULT=none
@@ -399,8 +400,8 @@ if ${CXX:-c++} -std=c++11 -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=throws -
     is "an exception that leaves $where breaks P-94"
   done
 else
-  skip 'exceptions' 'there is no C++ compiler'
+  skip 'exceptions' 'no C++ compiler'
 fi
 [ -z "$(ls -d "$tmp"/tenon-* 2>/dev/null)" ]
-is 'nothing is left in the temporary folder'
+is 'the temporary folder is empty'
 echo "1..$n"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The rules of sessions and of plugins hold in every runtime and kernel plugin (P-97): tenon-conformance on direct, on threaded with
-# one thread and with two, and on what else is found. TENON_TEST_RUNTIMES names others, with settings, between spaces;
-# TENON_TEST_JOBS says how many tests run at once. Prints TAP.
+# The rules of sessions and of plugins hold in every runtime and kernel plugin (P-97): runs
+# tenon-conformance on direct, on threaded with one thread and with two, and on the others found.
+# TENON_TEST_RUNTIMES selects others, with settings, separated by spaces; TENON_TEST_JOBS is the
+# number of concurrent tests. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" conformance
 
 if [ -z "${TENON_TEST_RUNTIMES:-}" ]; then
@@ -12,7 +13,7 @@ if [ -z "${TENON_TEST_RUNTIMES:-}" ]; then
     $1 == "threaded" { print "threaded:threads=1"; print "threaded:threads=2"; next }
     { print $1 }')
 fi
-# What gpu cannot pass: a driver's threads outlive its contexts (P-73).
+# gpu cannot pass this test: a driver's threads outlive its contexts (P-73).
 excused='
 gpu: plugin_life__shutdown_joins_its_threads
 gpu: session_quotas__own_threads_end_with_the_session

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions on a runtime whose operations run on a device that is no CPU: here one that is the host's memory by
- * another name, and that has no kernel for Neg. What a session asks of the runtime, and what it makes of the
- * answers. */
+/* Eager sessions on a runtime whose operations run on a device other than a CPU. The device here
+ * is host memory under another name and has no kernel for Neg. Tested are the session's requests
+ * to the runtime and its handling of the answers. */
 #include <tenon/runtime.h>
 
 #include "conformance/support/eager_kit.h"
@@ -14,7 +14,7 @@
 
 static struct {
   int prepared, prepared_on, copied;
-  bool gives_nothing, has_no_more; /* OK without a result; no device but CPUs */
+  bool gives_nothing, has_no_more; /* return OK without a result; list no devices but CPUs */
 } seen;
 static int state;
 
@@ -32,7 +32,7 @@ static tn_bool accept(const tn_session_factory *self, const tn_session_options *
 }
 static void destroy(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
 
-/* The CPU is not the first. */
+/* The CPU is not listed first. */
 static tn_status list(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
                       tn_error *err)
 {
@@ -58,7 +58,7 @@ static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *
 {
   (void)self, (void)session;
   seen.prepared_on++;
-  CHECK_INT(i, 0); /* of list, not of the session's own order */
+  CHECK_INT(i, 0); /* an index into list's order, not the session's */
   for (size_t k = 0; k < tn_plan_n_instructions(plan); k++) {
     tn_plan_instruction in = { .struct_size = sizeof in };
     tn_status st = tn_plan_get_instruction(plan, k, &in, err);
@@ -141,7 +141,7 @@ static void eager_away__operations_run_where_their_inputs_are(void) /* S-EAG-26 
     REQUIRE_OK(tn_eager_add(t.session, host, host, &z, &t.err), &t.err);
     CHECK_STR(device_of(&t, z), CPU0);
   }
-  CHECK_INT(seen.prepared_on, 1); /* plans are kept, one for each device */
+  CHECK_INT(seen.prepared_on, 1); /* plans are kept, one per device */
   CHECK_INT(seen.prepared, 1);
   CHECK_STATUS(tn_eager_add(t.session, host, x, &z, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), AWAY);
@@ -149,7 +149,7 @@ static void eager_away__operations_run_where_their_inputs_are(void) /* S-EAG-26 
   te_fini(&t);
 }
 
-static void eager_away__shapes_do_not_count(void)
+static void eager_away__shape_operands_do_not_select_the_device(void)
 {
   static const int32_t one[] = { 1 };
   te t;
@@ -158,7 +158,7 @@ static void eager_away__shapes_do_not_count(void)
   tn_eager_handle x = away(&t, 3), y, dims = te_ints(&t, one, 1);
   REQUIRE_OK(tn_eager_reshape(t.session, x, dims, &y, &t.err), &t.err);
   CHECK_STR(device_of(&t, y), AWAY);
-  REQUIRE_OK(tn_eager_fill(t.session, dims, x, &y, &t.err), &t.err); /* whichever input it is */
+  REQUIRE_OK(tn_eager_fill(t.session, dims, x, &y, &t.err), &t.err); /* also if the shape is the first input */
   CHECK_STR(device_of(&t, y), AWAY);
   te_fini(&t);
 }
@@ -179,14 +179,14 @@ static void eager_away__without_a_kernel_on_the_default_device(void) /* S-CFG-03
       CHECK_STR(device_of(&t, y), CPU0);
       CHECK_DOUBLE(te_value(&t, y), -3, 0);
     }
-    CHECK_INT(seen.prepared_on, 1); /* it is known from then on */
+    CHECK_INT(seen.prepared_on, 1); /* remembered from then on */
     CHECK_INT(seen.prepared, 1);
     tn_eager_op_destroy(neg);
     te_fini(&t);
   }
 }
 
-static void eager_away__without_a_kernel_it_says_so(void) /* S-CFG-02 */
+static void eager_away__a_missing_kernel_is_an_error(void) /* S-CFG-02 */
 {
   te t;
   tn_eager_op *neg;
@@ -202,8 +202,8 @@ static void eager_away__without_a_kernel_it_says_so(void) /* S-CFG-02 */
   te_fini(&t);
 }
 
-/* Moved to the default device, it is held to the policy like any other. */
-static void eager_away__what_is_moved_is_held_to_the_policy(void) /* S-EAG-26 */
+/* An operation moved to the default device is subject to the policy like any other. */
+static void eager_away__the_policy_applies_to_moved_operations(void) /* S-EAG-26 */
 {
   te t;
   init_with(&t, TN_EAGER_EXPLICIT, true);
@@ -214,7 +214,7 @@ static void eager_away__what_is_moved_is_held_to_the_policy(void) /* S-EAG-26 */
   te_fini(&t);
 }
 
-/* ---- what runtimes do ---- */
+/* ---- behaviour of runtimes ---- */
 
 static void eager_away__a_runtime_without_the_calls_has_cpus_only(void) /* P-24 */
 {
@@ -252,7 +252,7 @@ static void eager_away__devices_are_listed_cpus_first(void) /* S-EAG-26, P-26 */
   te_fini(&t);
 }
 
-static void eager_away__device_filters_hide_them(void) /* S-CFG-19 */
+static void eager_away__device_filters_hide_devices(void) /* S-CFG-19 */
 {
   te t;
   tn_eager_op *op;
@@ -267,7 +267,7 @@ static void eager_away__device_filters_hide_them(void) /* S-CFG-19 */
   te_fini(&t);
 }
 
-static void eager_away__what_gives_nothing_is_found_out(void) /* P-63 */
+static void eager_away__ok_without_a_result_is_an_internal_error(void) /* P-63 */
 {
   te t;
   tn_eager_op *add;
@@ -301,7 +301,7 @@ static tn_status use(void *options)
   return st;
 }
 
-static void eager_away__without_memory_nothing_is_lost(void)
+static void eager_away__nothing_leaks_without_memory(void)
 {
   te t;
   init_with(&t, TN_EAGER_SILENT, true);
@@ -310,10 +310,11 @@ static void eager_away__without_memory_nothing_is_lost(void)
 }
 
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(eager_away__operations_run_where_their_inputs_are),
-              TAP_TEST(eager_away__shapes_do_not_count), TAP_TEST(eager_away__without_a_kernel_on_the_default_device),
-              TAP_TEST(eager_away__without_a_kernel_it_says_so),
-              TAP_TEST(eager_away__what_is_moved_is_held_to_the_policy),
+              TAP_TEST(eager_away__shape_operands_do_not_select_the_device),
+              TAP_TEST(eager_away__without_a_kernel_on_the_default_device),
+              TAP_TEST(eager_away__a_missing_kernel_is_an_error),
+              TAP_TEST(eager_away__the_policy_applies_to_moved_operations),
               TAP_TEST(eager_away__a_runtime_without_the_calls_has_cpus_only),
-              TAP_TEST(eager_away__devices_are_listed_cpus_first), TAP_TEST(eager_away__device_filters_hide_them),
-              TAP_TEST(eager_away__what_gives_nothing_is_found_out),
-              TAP_TEST(eager_away__without_memory_nothing_is_lost))
+              TAP_TEST(eager_away__devices_are_listed_cpus_first), TAP_TEST(eager_away__device_filters_hide_devices),
+              TAP_TEST(eager_away__ok_without_a_result_is_an_internal_error),
+              TAP_TEST(eager_away__nothing_leaks_without_memory))

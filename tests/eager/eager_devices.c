@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions with several devices: where tensors are, where operations run, what the device policy says of
- * inputs. */
+/* Eager sessions with several devices: where tensors are, where operations run, and the device
+ * policy for inputs. */
 #include "conformance/support/eager_kit.h"
 #include "conformance/support/oom.h"
 
@@ -54,9 +54,9 @@ static const void *address(te *t, tn_eager_handle h)
   return data;
 }
 
-/* ---- where things are ---- */
+/* ---- where tensors are ---- */
 
-static void eager_devices__tensors_are_where_they_were_made(void) /* S-EAG-26 */
+static void eager_devices__tensors_stay_where_they_were_created(void) /* S-EAG-26 */
 {
   FOR_RUNTIMES(runtime)
   {
@@ -68,16 +68,16 @@ static void eager_devices__tensors_are_where_they_were_made(void) /* S-EAG-26 */
       CHECK_STR(device_of(&t, x), CPU0);
       CHECK_STR(device_of(&t, y), CPU1);
       CHECK_STR(device_of(&t, z), CPU0);
-      CHECK(address(&t, y) == address(&t, x)); /* both are the host's memory */
+      CHECK(address(&t, y) == address(&t, x)); /* both are in host memory */
       tn_eager_handle sum = called(&t, second, y, y), more = called(&t, anywhere, sum, y), back = te_add(&t, x, z);
       CHECK_STR(device_of(&t, sum), CPU1);
-      CHECK_STR(device_of(&t, more), CPU1); /* where its inputs are */
+      CHECK_STR(device_of(&t, more), CPU1); /* the device of its inputs */
       CHECK_STR(device_of(&t, back), CPU0);
       CHECK_DOUBLE(te_value(&t, more), 9, 0);
       CHECK_DOUBLE(te_value(&t, back), 6, 0);
       te_release(&t, y);
       REQUIRE_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
-      for (int i = 0; i < 100; i++) CHECK_STR(device_of(&t, te_scalar(&t, 1)), CPU0); /* in its place, perhaps */
+      for (int i = 0; i < 100; i++) CHECK_STR(device_of(&t, te_scalar(&t, 1)), CPU0); /* may reuse the place of y */
       tn_eager_op_destroy(anywhere);
       tn_eager_op_destroy(second);
       te_fini(&t);
@@ -85,7 +85,7 @@ static void eager_devices__tensors_are_where_they_were_made(void) /* S-EAG-26 */
   }
 }
 
-static void eager_devices__of_bad_handles_there_is_none(void)
+static void eager_devices__bad_handles_have_no_device(void)
 {
   te t;
   const char *name = "";
@@ -129,7 +129,7 @@ static void check_refused(te *t, tn_eager_op *op, tn_eager_handle x, tn_eager_ha
   CHECK_CONTAINS(tn_error_message(&t->err), CPU1);
 }
 
-static void eager_devices__the_policy_says_what_is_copied(void) /* S-EAG-26 */
+static void eager_devices__the_policy_decides_about_copies(void) /* S-EAG-26 */
 {
   static const int32_t seven[] = { 7 };
   FOR_RUNTIMES(runtime)
@@ -157,7 +157,7 @@ static void eager_devices__the_policy_says_what_is_copied(void) /* S-EAG-26 */
         if (ints) CHECK_STR(device_of(&t, called(&t, first, n, n1)), CPU0);
         else check_refused(&t, first, n, n1, "int32");
         CHECK_INT(lines.n, policy == TN_EAGER_WARN ? 2 : 0);
-        CHECK_DOUBLE(te_value(&t, called(&t, first, x, copied(&t, x1, "/device:CPU:0"))), 6, 0); /* copied by hand */
+        CHECK_DOUBLE(te_value(&t, called(&t, first, x, copied(&t, x1, "/device:CPU:0"))), 6, 0); /* explicit copy */
         tn_set_log_sink(NULL, NULL);
         tn_eager_op_destroy(first);
         te_fini(&t);
@@ -166,8 +166,8 @@ static void eager_devices__the_policy_says_what_is_copied(void) /* S-EAG-26 */
   }
 }
 
-/* The default device, when its inputs are on several. */
-static void eager_devices__an_operation_without_device_is_held_to_the_policy(void) /* S-EAG-26 */
+/* An operation without a device runs on the default device if its inputs are on several. */
+static void eager_devices__the_policy_applies_to_operations_without_a_device(void) /* S-EAG-26 */
 {
   te t;
   open_with(&t, te_runtime(0), TN_EAGER_EXPLICIT, false);
@@ -181,7 +181,7 @@ static void eager_devices__an_operation_without_device_is_held_to_the_policy(voi
   te_fini(&t);
 }
 
-static void eager_devices__operations_go_where_the_resource_is(void) /* S-EAG-26 */
+static void eager_devices__operations_run_on_the_device_of_the_resource(void) /* S-EAG-26 */
 {
   static const tn_eager_attr attrs[] = {
     { .name = "shared_name", .kind = TN_ATTR_STRING, .at = "device_state", .n = 12 },
@@ -214,9 +214,9 @@ static void eager_devices__operations_go_where_the_resource_is(void) /* S-EAG-26
   }
 }
 
-/* ---- what the options say ---- */
+/* ---- options ---- */
 
-static void eager_devices__options_choose_them(void) /* S-CFG-18, S-CFG-19 */
+static void eager_devices__options_choose_the_devices(void) /* S-CFG-18, S-CFG-19 */
 {
   te t;
   tn_eager_session *none;
@@ -226,7 +226,7 @@ static void eager_devices__options_choose_them(void) /* S-CFG-18, S-CFG-19 */
   REQUIRE_OK(tn_session_options_parse(t.session_options, "device_filters", "/device:CPU:1,/device:CPU:2", &t.err),
              &t.err);
   te_start(&t);
-  CHECK_STR(device_of(&t, te_scalar(&t, 1)), CPU1); /* the first that is seen */
+  CHECK_STR(device_of(&t, te_scalar(&t, 1)), CPU1); /* the first visible device */
   CHECK_STATUS(tn_eager_op_create(t.session, "Neg", CPU0, NULL, 0, &op, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), CPU0);
   REQUIRE_OK(tn_session_options_parse(t.session_options, "device_filters", "/device:GPU:0", &t.err), &t.err);
@@ -258,7 +258,7 @@ static tn_status use(void *arg)
   return st;
 }
 
-static void eager_devices__without_memory_nothing_is_lost(void)
+static void eager_devices__nothing_leaks_without_memory(void)
 {
   te t;
   te_init(&t, te_runtime(0), TN_EAGER_ON_SAFE_POINTS);
@@ -267,8 +267,10 @@ static void eager_devices__without_memory_nothing_is_lost(void)
   te_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(eager_devices__tensors_are_where_they_were_made),
-         TAP_TEST(eager_devices__of_bad_handles_there_is_none), TAP_TEST(eager_devices__the_policy_says_what_is_copied),
-         TAP_TEST(eager_devices__an_operation_without_device_is_held_to_the_policy),
-         TAP_TEST(eager_devices__operations_go_where_the_resource_is), TAP_TEST(eager_devices__options_choose_them),
-         TAP_TEST(eager_devices__without_memory_nothing_is_lost))
+TAP_MAIN(TAP_TEST(eager_devices__tensors_stay_where_they_were_created),
+         TAP_TEST(eager_devices__bad_handles_have_no_device),
+         TAP_TEST(eager_devices__the_policy_decides_about_copies),
+         TAP_TEST(eager_devices__the_policy_applies_to_operations_without_a_device),
+         TAP_TEST(eager_devices__operations_run_on_the_device_of_the_resource),
+         TAP_TEST(eager_devices__options_choose_the_devices),
+         TAP_TEST(eager_devices__nothing_leaks_without_memory))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager operations by name with tensors as attributes, which are kept for the next call; limits of memory and what the
- * program brings. */
+/* Eager operations called by name with tensor attributes, whose plans are kept for the next
+ * call; memory limits and tensors created by the program. */
 #include "conformance/support/eager_kit.h"
 #include "conformance/support/oom.h"
 
-/* A constant with the elements of a tensor, which is the caller's again afterwards. */
+/* A constant with the elements of a tensor. The caller owns the tensor exclusively again
+ * afterwards. */
 static tn_status constant(te *t, tn_tensor *value, tn_eager_handle *out)
 {
   const tn_eager_attr attrs[] = { { .name = "value", .kind = TN_ATTR_TENSOR, .at = value },
@@ -12,14 +13,14 @@ static tn_status constant(te *t, tn_tensor *value, tn_eager_handle *out)
   return tn_eager_call(t->session, "Const", attrs, 2, NULL, 0, out, 1, NULL, &t->err);
 }
 
-/* Of elements that are copied. */
+/* A constant of copied elements. */
 static tn_eager_handle constant_of(te *t, tn_dtype dtype, int64_t n, const void *data)
 {
   tn_tensor *value;
   tn_eager_handle out;
   REQUIRE_OK(tn_tensor_from_data(dtype, &n, 1, data, (size_t)n * tn_dtype_size(dtype), &value, &t->err), &t->err);
   REQUIRE_OK(constant(t, value, &out), &t->err);
-  CHECK(tn_tensor_is_exclusive(value)); /* nobody holds it */
+  CHECK(tn_tensor_is_exclusive(value)); /* no other owner */
   tn_tensor_unref(value);
   return out;
 }
@@ -35,7 +36,7 @@ static void check_bytes(te *t, tn_eager_handle h, tn_dtype dtype, int64_t n, con
   te_release(t, h);
 }
 
-/* The same elements, and types, in another shape. */
+/* The same elements and type in another shape. */
 static void check_shape(te *t, int64_t rows, int64_t columns, const float *data)
 {
   const int64_t dims[] = { rows, columns };
@@ -52,7 +53,7 @@ static void check_shape(te *t, int64_t rows, int64_t columns, const float *data)
   te_release(t, h);
 }
 
-/* A tensor of another type than the attribute says; the bytes are those of one that is good. */
+/* A tensor whose dtype differs from the attribute's; its bytes equal those of a valid one. */
 static void check_type(te *t, const int32_t *data)
 {
   static const int64_t three[] = { 3 };
@@ -92,8 +93,8 @@ static void eager_named__tensors_are_compared_by_their_elements(void)
   }
 }
 
-/* Making a plan takes many allocations; finding it, some of the call's own. */
-static void eager_named__the_same_elements_find_the_same_plan(void)
+/* Making a plan takes many allocations; finding a kept plan takes only those of the call. */
+static void eager_named__equal_elements_find_the_same_plan(void)
 {
   FOR_RUNTIMES(runtime)
   {
@@ -117,7 +118,7 @@ static void eager_named__the_same_elements_find_the_same_plan(void)
 static void eager_named__strings_are_compared_by_their_texts(void)
 {
   static const char *const texts[][2] = { { "ab", "c" }, { "a", "bc" }, { "", "abc" },
-                                          { "a text that does not fit into an element", "c" } };
+                                          { "a text that does not fit in an element", "c" } };
   static const int64_t two[] = { 2 };
   te t;
   te_open(&t, te_runtime(0), TN_EAGER_ON_SAFE_POINTS);
@@ -140,8 +141,8 @@ static void eager_named__strings_are_compared_by_their_texts(void)
   te_fini(&t);
 }
 
-/* What is kept has a copy of its own: the program may change its memory, and have it back. */
-static void eager_named__the_tensor_is_read_during_the_call_only(void)
+/* The kept plan has a copy of the elements: the program may change its memory, and gets it back. */
+static void eager_named__the_tensor_is_read_only_during_the_call(void)
 {
   te t;
   te_told told = { 0 };
@@ -160,8 +161,8 @@ static void eager_named__the_tensor_is_read_during_the_call_only(void)
   te_fini(&t);
 }
 
-/* Many, and large ones. They leave room for other ops. */
-static void eager_named__what_is_kept_is_bounded(void)
+/* Many tensors, some of them large. Room for other ops remains. */
+static void eager_named__kept_plans_are_bounded(void)
 {
   enum { LARGE = 2 * 1024, BEYOND = 64 * 1024, CALLS = 4000 };
   static float a[BEYOND];
@@ -204,7 +205,7 @@ static tn_status use(void *arg)
   return st;
 }
 
-static void eager_named__without_memory_nothing_is_lost(void)
+static void eager_named__nothing_leaks_without_memory(void)
 {
   te t;
   te_init(&t, te_runtime(0), TN_EAGER_ON_SAFE_POINTS);
@@ -214,7 +215,7 @@ static void eager_named__without_memory_nothing_is_lost(void)
 
 /* ---- limits of memory ---- */
 
-static void eager_named__what_the_program_brings_is_not_limited(void)
+static void eager_named__tensors_of_the_program_are_not_limited(void)
 {
   enum { BYTES = 1 << 20 };
   static char memory[BYTES];
@@ -232,10 +233,10 @@ static void eager_named__what_the_program_brings_is_not_limited(void)
     REQUIRE_OK(tn_eager_from_tensor(t.session, tensor, &brought[i], &t.err), &t.err);
     tn_tensor_unref(tensor);
   }
-  CHECK_INT(te_counters(&t).bytes, 8 * BYTES); /* they are the session's to delete, and counted so */
+  CHECK_INT(te_counters(&t).bytes, 8 * BYTES); /* the session deletes them, so they are counted */
   REQUIRE_OK(tn_eager_neg(t.session, brought[0], &made[0], &t.err), &t.err);
   CHECK_STATUS(tn_eager_neg(t.session, brought[1], &made[1], &t.err), TN_RESOURCE_EXHAUSTED,
-               &t.err); /* with the struct it is more */
+               &t.err); /* the struct exceeds the limit */
   for (int i = 0; i < 8; i++) te_release(&t, brought[i]);
   CHECK_STATUS(tn_eager_from_data(t.session, TN_FLOAT, dims, 1, memory, BYTES, &made[2], &t.err), TN_RESOURCE_EXHAUSTED,
                &t.err);
@@ -247,8 +248,8 @@ static void eager_named__what_the_program_brings_is_not_limited(void)
 }
 
 TAP_MAIN(TAP_TEST(eager_named__tensors_are_compared_by_their_elements),
-         TAP_TEST(eager_named__the_same_elements_find_the_same_plan),
+         TAP_TEST(eager_named__equal_elements_find_the_same_plan),
          TAP_TEST(eager_named__strings_are_compared_by_their_texts),
-         TAP_TEST(eager_named__the_tensor_is_read_during_the_call_only), TAP_TEST(eager_named__what_is_kept_is_bounded),
-         TAP_TEST(eager_named__without_memory_nothing_is_lost),
-         TAP_TEST(eager_named__what_the_program_brings_is_not_limited))
+         TAP_TEST(eager_named__the_tensor_is_read_only_during_the_call), TAP_TEST(eager_named__kept_plans_are_bounded),
+         TAP_TEST(eager_named__nothing_leaks_without_memory),
+         TAP_TEST(eager_named__tensors_of_the_program_are_not_limited))

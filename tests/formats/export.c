@@ -35,7 +35,7 @@ static bool same_bytes(const gk_bytes *a, const gk_bytes *b)
   return CHECK_INT(a->size, b->size) && (a->size == 0 || CHECK_BYTES(a->data, b->data, a->size));
 }
 
-/* Takes out the comments that stand for what cannot be said in text. */
+/* Removes the comments that replace fields without a text form. */
 static void drop_comments(gk_bytes *text)
 {
   uint8_t *to = text->data, *end = text->data + text->size;
@@ -50,7 +50,7 @@ static void drop_comments(gk_bytes *text)
   text->size = (size_t)(to - text->data);
 }
 
-/* Importing what a graph is written as and writing that again gives the same bytes, in both forms. */
+/* Importing the written graph and writing it again gives the same bytes, in both forms. */
 static void check_again(tn_graph *graph)
 {
   static const uint32_t flags[] = { 0, TN_EXPORT_TEXT };
@@ -69,19 +69,20 @@ static void check_again(tn_graph *graph)
   }
 }
 
-/* ---- what was imported ---- */
+/* ---- imported graphs ---- */
 
-/* Nodes that no writer of ours would write: fields out of order, unknown ones, attributes of ops that nobody knows. */
+/* Nodes that Tenon would not write: fields out of order, unknown fields, attributes of unknown
+ * ops. */
 static void odd_graph(gk_bytes *g)
 {
   gk_bytes node = { 0 }, v = { 0 }, list = { 0 }, part = { 0 };
   gk_text(&node, 2, "Unheard");
-  gk_int(&node, 99, -7); /* no field of a node */
+  gk_int(&node, 99, -7); /* not a field of a node */
   gk_text(&node, 4, "/job:worker/task:3/device:GPU:1");
   gk_text(&list, 2, "loc:@x");
   gk_message(&v, 1, &list);
   gk_attr(&node, "_class", &v);
-  gk_data(&v, 77, "\x01\x02", 2); /* no field of an attribute */
+  gk_data(&v, 77, "\x01\x02", 2); /* not a field of an attribute */
   gk_attr(&node, "odd", &v);
   gk_text(&part, 1, "before");
   gk_message(&node, 6, &part); /* experimental_debug_info */
@@ -95,16 +96,16 @@ static void odd_graph(gk_bytes *g)
   gk_node(&node, "later", "Unheard", "x");
   gk_add_node(g, &node);
   gk_node(&part, "f", "Unheard", NULL);
-  gk_message(&v, 3, &part); /* a function's node */
+  gk_message(&v, 3, &part); /* in a function's node */
   gk_message(&list, 1, &v);
   gk_message(g, 2, &list);
   gk_int(&v, 1, 1882);
   gk_int(&v, 2, 12);
   gk_message(g, 4, &v);
-  gk_text(g, 60, "no field of a graph");
+  gk_text(g, 60, "not a field of a graph");
 }
 
-static void export__imported_bytes_stay(void)
+static void export__imported_bytes_are_kept(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 };
@@ -119,7 +120,7 @@ static void export__imported_bytes_stay(void)
   gk_bytes_free(&out);
 }
 
-/* Other parts than nodes go behind them. */
+/* Parts other than nodes are written after the nodes. */
 static void export__versions_before_nodes(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -149,13 +150,13 @@ static void export__two_imports_share_a_library(void)
   gk_in(&two, "y");
   gk_in(&wanted, "x");
   gk_in(&wanted, "y");
+  gk_bytes *const all[] = { &one, &two, &wanted };
   for (int i = 0; i < 3; i++) {
-    gk_bytes *to = i == 0 ? &one : i == 1 ? &two : &wanted;
     gk_int(&v, 1, 21);
-    gk_message(to, 4, &v);
+    gk_message(all[i], 4, &v);
   }
   gk_int(&v, 1, 22);
-  gk_message(&two, 4, &v); /* another one */
+  gk_message(&two, 4, &v); /* another function */
   gk_int(&v, 1, 22);
   gk_message(&wanted, 4, &v);
   tn_graph *graph = gk_import(&one, &err);
@@ -165,7 +166,7 @@ static void export__two_imports_share_a_library(void)
   same_bytes(&out, &wanted);
   gk_put(&text, "", 1);
   CHECK_CONTAINS((const char *)text.data,
-                 "versions {\n  producer: 22\n}\n"); /* the two are one, where the last counts */
+                 "versions {\n  producer: 22\n}\n"); /* both are merged; the last value counts */
   CHECK_NULL(strstr((const char *)text.data, "producer: 21"));
   tn_graph_unref(graph);
   gk_bytes_free(&one);
@@ -175,7 +176,7 @@ static void export__two_imports_share_a_library(void)
   gk_bytes_free(&text);
 }
 
-/* ---- what was built ---- */
+/* ---- built graphs ---- */
 
 static tn_operation *build_in(tn_graph *graph, const char *name)
 {
@@ -204,7 +205,7 @@ static tn_tensor *texts(void)
   return t;
 }
 
-/* A node with attributes of every kind; tensors may be NULL when memory has an end. */
+/* A node with attributes of every kind; tensors may be NULL if memory is limited. */
 static tn_status build_all(tn_graph *graph, tn_operation *from, tn_tensor *const *tensors, tn_error *err)
 {
   static const int64_t dims[] = { 2, -1, 0 }, ints[] = { 0, -1, INT64_MAX };
@@ -241,7 +242,7 @@ static tn_status build_all(tn_graph *graph, tn_operation *from, tn_tensor *const
   tn_operation_set_shapes(b, "shapes", shapes, ranks, 2);
   tn_operation_set_tensors(b, "tensors", tensors, 2);
   tn_operation_set_funcs(b, "funcs", functions, 2);
-  tn_operation_set_proto(b, "raw", "\x1a\x80\x00\x18\x85\x00", 6); /* numbers longer than they need be */
+  tn_operation_set_proto(b, "raw", "\x1a\x80\x00\x18\x85\x00", 6); /* numbers longer than necessary */
   return tn_operation_finish(b, NULL, err);
 }
 
@@ -310,13 +311,13 @@ static void export__built_node_of_every_kind(void)
     gk_bytes_free(&out);
   }
   gk_bytes out = exported(graph, 0);
-  CHECK(memmem(out.data, out.size, "\x1a\x80\x00\x18\x85\x00", 6) != NULL); /* as it was given */
+  CHECK(memmem(out.data, out.size, "\x1a\x80\x00\x18\x85\x00", 6) != NULL); /* unchanged */
   gk_bytes_free(&out);
   check_again(graph);
   tn_graph_unref(graph);
 }
 
-static void export__built_graph_says_its_version(void)
+static void export__built_graphs_have_a_version(void)
 {
   tn_graph *graph;
   REQUIRE_INT(tn_graph_create(&graph, NULL), TN_OK);
@@ -332,7 +333,7 @@ static void export__built_graph_says_its_version(void)
   gk_bytes_free(&text);
 }
 
-/* Built nodes behind imported ones, with an imported constant's tensor given to another node. */
+/* Nodes built after an import; one is given the tensor of an imported constant. */
 static void export__import_then_build(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -355,7 +356,7 @@ static void export__import_then_build(void)
   gk_bytes_free(&out);
 }
 
-static void export__handles_are_refused(void)
+static void export__handles_are_rejected(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
@@ -421,7 +422,7 @@ static void export__files(void)
   tn_graph_unref(graph);
 }
 
-/* Constants larger than what a file's writer gathers. */
+/* Constants larger than a file writer's buffer. */
 static void export__large_constant_in_a_file(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -448,7 +449,7 @@ static void export__large_constant_in_a_file(void)
   tn_graph_unref(graph);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status export_both(void *arg)
 {
@@ -477,7 +478,7 @@ static void export__without_memory(void)
   graph = gk_import(&g, &err);
   REQUIRE_PTR(graph);
   gk_in(&again, "y");
-  gk_text(&again, 60, "no field of a graph");
+  gk_text(&again, 60, "not a field of a graph");
   REQUIRE_OK(tn_graph_import(graph, again.data, again.size, NULL, &err), &err);
   tn_test_oom_sweep(export_both, graph);
   tn_graph_unref(graph);
@@ -515,9 +516,9 @@ static void export__whole_way_without_memory(void)
   tn_test_oom_sweep(whole_way, NULL);
 }
 
-TAP_MAIN(TAP_TEST(export__imported_bytes_stay), TAP_TEST(export__versions_before_nodes),
+TAP_MAIN(TAP_TEST(export__imported_bytes_are_kept), TAP_TEST(export__versions_before_nodes),
               TAP_TEST(export__two_imports_share_a_library), TAP_TEST(export__built_node_of_every_kind),
-              TAP_TEST(export__built_graph_says_its_version), TAP_TEST(export__import_then_build),
-              TAP_TEST(export__handles_are_refused), TAP_TEST(export__wrong_arguments), TAP_TEST(export__files),
+              TAP_TEST(export__built_graphs_have_a_version), TAP_TEST(export__import_then_build),
+              TAP_TEST(export__handles_are_rejected), TAP_TEST(export__wrong_arguments), TAP_TEST(export__files),
               TAP_TEST(export__large_constant_in_a_file), TAP_TEST(export__without_memory),
               TAP_TEST(export__whole_way_without_memory))

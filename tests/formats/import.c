@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GraphDef import: what is taken and what is refused. */
+/* GraphDef import: accepted and rejected graphs. */
 #include "core/formats/graphdef/graphdef.h"
 #include "conformance/support/graph_kit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- graphs that are right ---- */
+/* ---- valid graphs ---- */
 
 static void import__small_graph(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 }, node = { 0 };
-  gk_add(&g, "sum", "c x"); /* before what it needs */
+  gk_add(&g, "sum", "c x"); /* before its inputs */
   gk_in(&g, "x");
   gk_const(&g, "c", 2.5f);
   gk_node(&node, "after", "GkRun", "^sum ^x");
@@ -71,7 +71,7 @@ static void import__adds_to_a_graph(void) /* S-GRA-10, S-GRA-11, S-GRA-13 */
   CHECK_STATUS(tn_graph_import(graph, one.data, one.size, NULL, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_INT(tn_graph_n_operations(graph), 2);
   CHECK_NULL(tn_graph_find(graph, "y"));
-  /* and it goes on as if nothing had been */
+  /* later imports are not affected */
   gk_bytes three = { 0 };
   gk_add(&three, "y", "sum x");
   CHECK_OK(tn_graph_import(graph, three.data, three.size, NULL, &err), &err);
@@ -85,7 +85,8 @@ static void import__adds_to_a_graph(void) /* S-GRA-10, S-GRA-11, S-GRA-13 */
   tn_error_clear(&err);
 }
 
-/* Many nodes come and go: what a failed import took out of the index must not hide what was there. */
+/* Many nodes are added and removed: removing those of a failed import from the index must not
+ * hide the others. */
 static void import__failed_ones_leave_no_trace(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -101,7 +102,7 @@ static void import__failed_ones_leave_no_trace(void)
       gk_in(i % 3 == 0 ? &good : &bad, name);
       if (i % 3 == 0) n++;
     }
-    gk_add(&bad, "broken", "r0/n0 nobody");
+    gk_add(&bad, "broken", "r0/n0 absent");
     CHECK_STATUS(tn_graph_import(graph, bad.data, bad.size, NULL, &err), TN_INVALID_ARGUMENT, &err);
     CHECK_OK(tn_graph_import(graph, good.data, good.size, NULL, &err), &err);
     gk_bytes_free(&good);
@@ -121,7 +122,7 @@ static void import__unknown_ops_are_kept(void) /* S-GRA-06 */
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 }, node = { 0 }, value = { 0 }, list = { 0 }, shape = { 0 };
-  gk_node(&node, "m", "Mystery", "sum:0 m2:5 ^x"); /* part of a cycle: it could be a loop */
+  gk_node(&node, "m", "Mystery", "sum:0 m2:5 ^x"); /* on a cycle, which could be a loop */
   gk_attr_type(&node, "T", TN_FLOAT);
   gk_attr_int(&node, "k", -3);
   gk_attr_text(&node, "s", "text");
@@ -167,7 +168,7 @@ static void import__unknown_ops_are_kept(void) /* S-GRA-06 */
   CHECK_INT(tn_operation_attr_kind(m, "empty"), TN_ATTR_NONE);
   CHECK_INT(tn_operation_input_dtype(m, 0), TN_FLOAT);
   CHECK_INT(tn_operation_input_dtype(m, 1), TN_DTYPE_INVALID);
-  /* what it depends on has a shape all the same */
+  /* nodes that depend on it have shapes nevertheless */
   CHECK_OK(tn_output_shape((tn_output){ tn_graph_find(graph, "sum"), 0 }, NULL, 0, &rank, &err), &err);
   tn_graph_unref(graph);
 
@@ -200,7 +201,7 @@ static void import__every_kind_of_attribute(void)
   const int64_t dims[] = { 300, -1, 0 };
   gk_attr_shape(&node, "shape", dims, 3);
   gk_data(&list, 3, "\x05\xac\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13); /* packed: 5, 300, -1 */
-  gk_int(&list, 3, 6);                                                           /* and one that is not */
+  gk_int(&list, 3, 6);                                                           /* and one that is not packed */
   gk_message(&v, 1, &list);
   gk_attr(&node, "l", &v);
   const float floats[] = { 1, 2 };
@@ -211,7 +212,7 @@ static void import__every_kind_of_attribute(void)
   gk_data(&list, 6, "\x01\x03", 2);
   gk_message(&v, 1, &list);
   gk_attr(&node, "lt", &v);
-  gk_data(&v, 1, "", 0); /* an empty list says nothing of its kind */
+  gk_data(&v, 1, "", 0); /* an empty list does not determine its kind */
   gk_attr(&node, "ls", &v);
   gk_text(&func, 1, "body");
   gk_message(&v, 10, &func);
@@ -290,14 +291,14 @@ static void import__library_and_versions_are_kept(void)
   CHECK_INT(r->n_rest, 2);
   CHECK(r->rest[0].size == 5 && (unsigned char)r->rest[0].data[0] == 0x22);
   CHECK(r->rest[1].size == 4 && (unsigned char)r->rest[1].data[0] == 0x12);
-  /* and of each node its bytes, for what else they say */
+  /* and each node keeps its bytes, for their other contents */
   tn__slice node = tn_graph_operation(graph, 0)->proto;
   CHECK(node.size > 3 && memcmp(node.data, "\x0a\x01x", 3) == 0);
   tn_graph_unref(graph);
   gk_bytes_free(&g);
 }
 
-/* ---- graphs that are wrong ---- */
+/* ---- invalid graphs ---- */
 
 static void check_refused(gk_bytes *g, const char *wanted)
 {
@@ -311,7 +312,7 @@ static void check_refused(gk_bytes *g, const char *wanted)
   gk_bytes_free(g);
 }
 
-static void import__refuses_wrong_edges(void)
+static void import__rejects_wrong_edges(void)
 {
   gk_bytes g = { 0 };
   gk_add(&g, "sum", "x x"); /* S-GRA-05 */
@@ -359,7 +360,7 @@ static void import__refuses_wrong_edges(void)
   check_refused(&g, "input 0 ('x') is 'x:0' of type int32, wanted float32");
 }
 
-static void import__refuses_wrong_names(void)
+static void import__rejects_wrong_names(void)
 {
   gk_bytes g = { 0 }, node = { 0 };
   gk_in(&g, "two words");
@@ -382,7 +383,7 @@ static void import__refuses_wrong_names(void)
   check_refused(&g, "node 'x': an attribute has no valid name");
 }
 
-static void import__refuses_wrong_attributes(void)
+static void import__rejects_wrong_attributes(void)
 {
   gk_bytes g = { 0 }, node = { 0 }, v = { 0 }, list = { 0 };
   gk_node(&node, "x", "GkIn", NULL);
@@ -395,7 +396,7 @@ static void import__refuses_wrong_attributes(void)
   gk_node(&node, "x", "GkIn", NULL);
   gk_attr_type(&node, "T", 0);
   gk_add_node(&g, &node);
-  check_refused(&g, "attribute 'T' is the number 0, which is no type");
+  check_refused(&g, "attribute 'T' is 0, which is not a valid type");
   gk_node(&node, "x", "GkIn", NULL);
   gk_attr_type(&node, "T", 101);
   gk_add_node(&g, &node);
@@ -438,7 +439,7 @@ static void import__refuses_wrong_attributes(void)
   check_refused(&g, "output 'parts' has 1152921504606846976 tensors");
 }
 
-static void import__refuses_malformed_bytes(void)
+static void import__rejects_malformed_bytes(void)
 {
   static const struct {
     const char *bytes;
@@ -466,25 +467,25 @@ static void import__refuses_malformed_bytes(void)
     gk_put(&g, cases[i].bytes, cases[i].size);
     check_refused(&g, cases[i].wanted);
   }
-  /* within a tensor that the schema knows */
+  /* in a tensor that the schema knows */
   gk_bytes g = { 0 }, node = { 0 }, tensor = { 0 };
   gk_node(&node, "c", "GkConst", NULL);
   gk_int(&tensor, 1, TN_FLOAT);
-  gk_data(&tensor, 5, "\0\0\0", 3); /* a float and a quarter less */
+  gk_data(&tensor, 5, "\0\0\0", 3); /* three bytes of a float */
   gk_attr_tensor(&node, "value", &tensor);
   gk_attr_type(&node, "T", TN_FLOAT);
   gk_add_node(&g, &node);
   check_refused(&g, "a run of numbers is cut short");
 }
 
-static void import__passes_over_what_it_does_not_know(void)
+static void import__skips_unknown_fields(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 }, node = { 0 };
   gk_node(&node, "r", "GkRun", NULL);
   gk_double(&node, 70000, 1.5);
   gk_float(&node, 300, 1);
-  gk_int(&node, 3, 5); /* an input that is a number is no input */
+  gk_int(&node, 3, 5); /* a number where a string belongs is not an input */
   gk_put(&node, "\x33\x08\x01\x3b\x3c\x34", 6); /* groups 6 and, in it, 7 */
   gk_add_node(&g, &node);
   gk_put(&g, "\x43\x44", 2);
@@ -496,14 +497,14 @@ static void import__passes_over_what_it_does_not_know(void)
   gk_bytes_free(&g);
 }
 
-/* A message within a message within ..., a hundred thousand times, as a function's attributes. */
+/* A hundred thousand nested messages, in a function's attributes. */
 static void import__bounds_nesting(void)
 {
   tn_error err = TN_ERROR_INIT;
   enum { DEPTH = 100000 };
   uint8_t *data = malloc(DEPTH * 32);
   size_t at = DEPTH * 32, size = 0;
-  for (int i = 0; i < DEPTH; i++) { /* from the inside out: func { attr { value { func ... */
+  for (int i = 0; i < DEPTH; i++) { /* innermost first: func { attr { value { func ... */
     static const uint8_t tags[] = { 0x52, 0x12, 0x12 };
     for (int k = 0; k < 3; k++) {
       uint8_t length[10];
@@ -541,7 +542,7 @@ static void import__bounds_nesting(void)
 TAP_MAIN(TAP_TEST(import__small_graph), TAP_TEST(import__empty_graphs_change_nothing),
          TAP_TEST(import__adds_to_a_graph), TAP_TEST(import__failed_ones_leave_no_trace),
          TAP_TEST(import__unknown_ops_are_kept), TAP_TEST(import__every_kind_of_attribute), TAP_TEST(import__loops),
-         TAP_TEST(import__library_and_versions_are_kept), TAP_TEST(import__refuses_wrong_edges),
-         TAP_TEST(import__refuses_wrong_names), TAP_TEST(import__refuses_wrong_attributes),
-         TAP_TEST(import__refuses_malformed_bytes), TAP_TEST(import__passes_over_what_it_does_not_know),
+         TAP_TEST(import__library_and_versions_are_kept), TAP_TEST(import__rejects_wrong_edges),
+         TAP_TEST(import__rejects_wrong_names), TAP_TEST(import__rejects_wrong_attributes),
+         TAP_TEST(import__rejects_malformed_bytes), TAP_TEST(import__skips_unknown_fields),
          TAP_TEST(import__bounds_nesting))

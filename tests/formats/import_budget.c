@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an import may take is bounded by the size of its file. */
+/* The memory of an import is bounded by the size of its file. */
 #include "conformance/support/graph_kit.h"
 
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- files that ask for much ---- */
+/* ---- files that need much memory ---- */
 
-/* The shortest nodes that there are: a name, an op. */
+/* The shortest possible nodes: a name and an op. */
 static void tiny_nodes(gk_bytes *g, size_t n)
 {
   static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -34,7 +34,7 @@ static void many_attributes(gk_bytes *g, size_t n)
   gk_add_node(g, &node);
 }
 
-/* An attribute with n items without content, of a kind that takes 16 bytes for each of their two. */
+/* An attribute with n items without content, of a kind that takes 16 bytes for each of its two. */
 static void long_list(gk_bytes *g, size_t n)
 {
   gk_bytes node = { 0 }, list = { 0 }, value = { 0 };
@@ -54,7 +54,7 @@ static void many_inputs(gk_bytes *g, size_t n)
   gk_add_node(g, &node);
 }
 
-/* Functions without a name, which nothing can call. */
+/* Functions without a name, which cannot be called. */
 static void many_functions(gk_bytes *g, size_t n)
 {
   gk_bytes library = { 0 };
@@ -89,7 +89,7 @@ static double now_ms(void)
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* The least budget with which the file is read. */
+/* The smallest budget with which the file is read. */
 static size_t least_budget(const gk_bytes *g)
 {
   size_t low = 0, high = 64 * g->size;
@@ -105,8 +105,8 @@ static size_t least_budget(const gk_bytes *g)
   return high;
 }
 
-/* What is counted is what is taken, but for the last block of the graph's arena. */
-static void import_budget__no_file_takes_more_than_it(void)
+/* The memory counted is the memory used, except for the last block of the graph's arena. */
+static void import_budget__bounds_every_import(void)
 {
   for (size_t i = 0; i < HOSTILE; i++) {
     tn_error err = TN_ERROR_INIT;
@@ -121,7 +121,7 @@ static void import_budget__no_file_takes_more_than_it(void)
     size_t least = least_budget(&g);
     CHECK_MSG(least < 64 * g.size, "%s", hostile[i].name);
     const char *name = hostile[i].name;
-    CHECK_MSG(taken <= least + (1 << 20), "%s: %llu taken, %zu counted", name, (unsigned long long)taken, least);
+    CHECK_MSG(taken <= least + (1 << 20), "%s: %llu used, %zu counted", name, (unsigned long long)taken, least);
     tap_note("%s: %zu bytes; for each one %.1f are kept, and the least budget is %.1f; %.0f ms for each MB", name,
              g.size, (double)taken / (double)g.size, (double)least / (double)g.size, ms * 1e6 / (double)g.size);
     tn_graph_unref(graph);
@@ -130,7 +130,7 @@ static void import_budget__no_file_takes_more_than_it(void)
   }
 }
 
-static void import_budget__more_is_refused_by_name(void)
+static void import_budget__the_error_names_the_budget(void)
 {
   for (size_t i = 0; i < HOSTILE; i++) {
     tn_error err = TN_ERROR_INIT;
@@ -149,7 +149,7 @@ static void import_budget__more_is_refused_by_name(void)
     CHECK_INT(tn_graph_n_operations(graph), 0);
     tn_error_clear(&err);
     CHECK_MSG(tn_test_live_bytes() < before + 100000, "file %zu left %lld", i,
-              (long long)(tn_test_live_bytes() - before)); /* a first segment and index stay with the graph */
+              (long long)(tn_test_live_bytes() - before)); /* the graph keeps a first segment and index */
     o.budget = 100 * g.size + (1 << 20);
     CHECK_OK(tn_graph_import(graph, g.data, g.size, &o, &err), &err);
     tn_graph_unref(graph);
@@ -158,8 +158,8 @@ static void import_budget__more_is_refused_by_name(void)
   }
 }
 
-/* Nodes that are none are found before there is room for all that follow them. */
-static void import_budget__claims_are_not_believed(void)
+/* Invalid nodes are rejected before room is made for the nodes that are claimed to follow. */
+static void import_budget__claims_do_not_allocate(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 };
@@ -173,8 +173,9 @@ static void import_budget__claims_are_not_believed(void)
   gk_bytes_free(&g);
 }
 
-/* The budget is that of one import: a small file goes into a graph of any size, any number of times. */
-static void import_budget__is_of_one_import(void)
+/* The budget applies to one import: a small file can be imported any number of times, into a
+ * graph of any size. */
+static void import_budget__applies_to_each_import(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes big = { 0 }, small = { 0 };
@@ -190,7 +191,7 @@ static void import_budget__is_of_one_import(void)
     REQUIRE_OK(tn_graph_import(graph, small.data, small.size, &o, &err), &err);
   }
   CHECK_INT(tn_graph_n_operations(graph), 8000);
-  tn_operation_builder *b = tn_operation_begin(graph, "GkRun", "built", 0); /* which knows no budget */
+  tn_operation_builder *b = tn_operation_begin(graph, "GkRun", "built", 0); /* built nodes have no budget */
   CHECK_OK(tn_operation_finish(b, NULL, &err), &err);
   tn_graph_unref(graph);
   gk_bytes_free(&big);
@@ -199,9 +200,10 @@ static void import_budget__is_of_one_import(void)
 
 /* ---- functions ---- */
 
-enum { SOON = 4000 /* ms; these take milliseconds, and minutes where each thing is held against each other one */ };
+enum { SOON = 4000 /* ms; these take milliseconds, or minutes if every pair is compared */ };
 
-/* name() -> (o0: float, ...) with n outputs, each given by the node "c"; a default of attribute "t" if there is one. */
+/* name() -> (o0: float, ...) with n outputs, each from node "c"; and a default of attribute "t"
+ * if there is one. */
 static void put_function(gk_bytes *library, const char *name, size_t n, gk_bytes *tensor)
 {
   gk_bytes f = { 0 }, signature = { 0 }, node = { 0 };
@@ -254,8 +256,9 @@ static tn_status import_function(tn_graph *graph, int i, size_t n_outputs, tn_er
   return st;
 }
 
-/* A library may come in as many imports as one likes: none copies what the others brought. */
-static void import_budget__a_library_comes_piece_by_piece(void)
+/* A library may be imported in any number of parts: no import copies the functions of the
+ * others. */
+static void import_budget__a_library_can_be_imported_in_parts(void)
 {
   enum { N = 4000 };
   tn_error err = TN_ERROR_INIT;
@@ -266,7 +269,7 @@ static void import_budget__a_library_comes_piece_by_piece(void)
   CHECK_MSG(each < 4000, "%llu bytes for each function", (unsigned long long)each);
   CHECK_STATUS(import_function(graph, N / 2, 2, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "function 'f2000' is there with another definition");
-  CHECK_OK(import_function(graph, N / 2, 1, &err), &err); /* is there */
+  CHECK_OK(import_function(graph, N / 2, 1, &err), &err); /* it exists */
   CHECK_INT(tn_graph_n_functions(graph), N);
   for (int i = 0; i < N; i++) {
     char name[24], gradient[24];
@@ -284,8 +287,8 @@ static void import_budget__a_library_comes_piece_by_piece(void)
   tn_error_clear(&err);
 }
 
-/* An import that fails after its functions were read leaves those of the graph as they were. */
-static void import_budget__a_library_that_is_refused_is_gone(void)
+/* An import that fails after reading its functions leaves the graph's functions unchanged. */
+static void import_budget__a_failed_import_leaves_no_functions(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -293,7 +296,7 @@ static void import_budget__a_library_that_is_refused_is_gone(void)
   gk_bytes g = { 0 }, library = { 0 }, node = { 0 };
   put_function(&library, "other", 1, NULL);
   gk_message(&g, 2, &library);
-  gk_node(&node, "n", "other", "nobody");
+  gk_node(&node, "n", "other", "absent");
   gk_add_node(&g, &node);
   CHECK_STATUS(tn_graph_import(graph, g.data, g.size, NULL, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_INT(tn_graph_n_functions(graph), 3);
@@ -327,7 +330,8 @@ static void import_budget__outputs_of_functions_are_found_quickly(void)
   tn_error_clear(&err);
 }
 
-/* A few bytes may say a tensor of a gigabyte: defaults of signatures are read at once, so they count. */
+/* A few bytes can describe a tensor of a gigabyte. Defaults in signatures are read immediately,
+ * so they count. */
 static void import_budget__defaults_of_functions_count(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -336,7 +340,7 @@ static void import_budget__defaults_of_functions_count(void)
     gk_shape(&shape, (const int64_t[]){ is_text ? 1 << 19 : 1 << 28 }, 1);
     gk_int(&tensor, 1, is_text ? TN_STRING : TN_FLOAT);
     gk_message(&tensor, 2, &shape);
-    if (is_text) gk_text(&tensor, 8, "sixty-four bytes of text, which are copied to each of them all..");
+    if (is_text) gk_text(&tensor, 8, "sixty-four bytes of text that are copied to every single element");
     put_function(&library, "F", 1, &tensor);
     gk_message(&g, 2, &library);
     uint64_t before = tn_test_live_bytes();
@@ -362,14 +366,14 @@ static tn_status import_pieces(void *unused)
   return st;
 }
 
-static void import_budget__without_memory_pieces_stay_whole(void)
+static void import_budget__parts_are_complete_or_absent_without_memory(void)
 {
   gk_register();
   tn_test_oom_sweep(import_pieces, NULL);
 }
 
-/* What was read for functions goes when the import fails later on. */
-static void import_budget__defaults_of_a_failed_import_go(void)
+/* Values read for functions are freed if the import fails later. */
+static void import_budget__defaults_of_a_failed_import_are_freed(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 }, library = { 0 }, tensor = { 0 }, shape = { 0 }, node = { 0 };
@@ -380,7 +384,7 @@ static void import_budget__defaults_of_a_failed_import_go(void)
   gk_message(&tensor, 2, &shape);
   put_function(&library, "F", 1, &tensor);
   gk_message(&g, 2, &library);
-  gk_node(&node, "n", "F", "nobody");
+  gk_node(&node, "n", "F", "absent");
   gk_add_node(&g, &node);
   uint64_t before = tn_test_live_bytes();
   for (int i = 0; i < 3; i++)
@@ -393,7 +397,7 @@ static void import_budget__defaults_of_a_failed_import_go(void)
 
 /* ---- attributes ---- */
 
-/* As tools do: all attributes of a node by their names. */
+/* As tools do: looks up all attributes of a node by name. */
 static void import_budget__attributes_are_found_quickly(void)
 {
   enum { N = 65000 };
@@ -401,7 +405,7 @@ static void import_budget__attributes_are_found_quickly(void)
   gk_bytes g = { 0 }, node = { 0 };
   char name[24];
   gk_node(&node, "n", "u", NULL);
-  gk_attr_int(&node, "a00007", -1); /* of two with one name the last counts */
+  gk_attr_int(&node, "a00007", -1); /* the last of two with the same name counts */
   for (int i = 0; i < N; i++) {
     snprintf(name, sizeof name, "a%05d", (i * 7) % N);
     gk_attr_int(&node, name, (i * 7) % N);
@@ -429,14 +433,14 @@ static void import_budget__attributes_are_found_quickly(void)
 }
 
 TAP_MAIN(
-    TAP_TEST(import_budget__no_file_takes_more_than_it),
-    TAP_TEST(import_budget__more_is_refused_by_name),
-    TAP_TEST(import_budget__claims_are_not_believed),
-    TAP_TEST(import_budget__is_of_one_import),
-    TAP_TEST(import_budget__a_library_comes_piece_by_piece),
-    TAP_TEST(import_budget__a_library_that_is_refused_is_gone),
+    TAP_TEST(import_budget__bounds_every_import),
+    TAP_TEST(import_budget__the_error_names_the_budget),
+    TAP_TEST(import_budget__claims_do_not_allocate),
+    TAP_TEST(import_budget__applies_to_each_import),
+    TAP_TEST(import_budget__a_library_can_be_imported_in_parts),
+    TAP_TEST(import_budget__a_failed_import_leaves_no_functions),
     TAP_TEST(import_budget__outputs_of_functions_are_found_quickly),
     TAP_TEST(import_budget__defaults_of_functions_count),
-    TAP_TEST(import_budget__without_memory_pieces_stay_whole),
-    TAP_TEST(import_budget__defaults_of_a_failed_import_go),
+    TAP_TEST(import_budget__parts_are_complete_or_absent_without_memory),
+    TAP_TEST(import_budget__defaults_of_a_failed_import_are_freed),
     TAP_TEST(import_budget__attributes_are_found_quickly))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GraphDef import: files, cut and changed bytes, no memory, real models. */
+/* GraphDef import: files, truncated and changed bytes, lack of memory, real models. */
 #include "core/formats/graphdef/graphdef.h"
 #include "conformance/support/graph_kit.h"
 
@@ -20,7 +20,7 @@ static void write_file(const char *path, const void *data, size_t size)
   fclose(f);
 }
 
-static void import_file__reads_and_refuses(void)
+static void import_file__reads_and_rejects(void)
 {
   tn_error err = TN_ERROR_INIT;
   char path[4200], text[4400];
@@ -77,7 +77,7 @@ static void import_file__reads_and_refuses(void)
 
 /* ---- mutations ---- */
 
-/* A graph with a bit of everything. */
+/* A graph with an instance of everything. */
 static void rich_graph(gk_bytes *g)
 {
   gk_bytes node = { 0 }, v = { 0 }, list = { 0 }, func = { 0 }, proto = { 0 }, entry = { 0 };
@@ -142,7 +142,7 @@ static void rich_graph(gk_bytes *g)
   gk_data(g, 2, "\x0a\x00", 2);
 }
 
-/* Asks a graph everything there is to ask. */
+/* Calls every getter of the graph. */
 static void read_everything(tn_graph *graph)
 {
   for (size_t i = 0; i < tn_graph_n_operations(graph); i++) {
@@ -177,7 +177,7 @@ static void read_everything(tn_graph *graph)
   }
 }
 
-/* Imports bytes that may be anything, in memory of exactly their size. True when they were taken. */
+/* Imports arbitrary bytes, in memory of exactly their size. True if they were accepted. */
 static bool try_bytes(const uint8_t *data, size_t size)
 {
   tn_error err = TN_ERROR_INIT;
@@ -240,14 +240,14 @@ static void import__survives_changed_bytes(void)
     }
     taken += try_bytes(copy, g.size);
   }
-  tap_note("%zu of %zu changed graphs were still taken", taken, rounds);
+  tap_note("%zu of %zu changed graphs were accepted", taken, rounds);
   CHECK(taken > 0 && taken < rounds);
   CHECK_INT(tn_test_live_bytes(), before);
   free(copy);
   gk_bytes_free(&g);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status import_rich(void *arg)
 {
@@ -271,7 +271,7 @@ static tn_status import_rich(void *arg)
   return st;
 }
 
-static void import__without_memory_nothing_is_left(void)
+static void import__nothing_leaks_without_memory(void)
 {
   gk_bytes g = { 0 };
   gk_register();
@@ -308,6 +308,6 @@ static void import__real_models(void)
   CHECK(n > 0);
 }
 
-TAP_MAIN(TAP_TEST(import_file__reads_and_refuses), TAP_TEST(import__survives_every_cut),
-         TAP_TEST(import__survives_changed_bytes), TAP_TEST(import__without_memory_nothing_is_left),
+TAP_MAIN(TAP_TEST(import_file__reads_and_rejects), TAP_TEST(import__survives_every_cut),
+         TAP_TEST(import__survives_changed_bytes), TAP_TEST(import__nothing_leaks_without_memory),
          TAP_TEST(import__real_models))

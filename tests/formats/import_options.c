@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of an import: names, mapped inputs, control inputs, results. What is wanted of names and edges is what
- * TensorFlow 2.21 makes of the same graphs. */
+/* Options of an import: names, mapped inputs, control inputs, results. Names and edges must
+ * equal those that TensorFlow 2.21 produces for the same graphs. */
 #include "conformance/support/graph_kit.h"
 #include "conformance/support/session_kit.h"
 
@@ -13,7 +13,8 @@
 
 /* ---- graphs as text ---- */
 
-/* Nodes "NAME=OP in in:1 ^control", separated by "; ". GkMerge has as many inputs as stand there; T is float. */
+/* Nodes "NAME=OP in in:1 ^control", separated by "; ". GkMerge has as many inputs as are listed;
+ * T is float. */
 static void add_nodes(gk_bytes *g, const char *text)
 {
   char copy[1000], *rest = copy, *one;
@@ -51,7 +52,7 @@ static void show(size_t *used, const char *format, ...)
   REQUIRE(*used < sizeof shown);
 }
 
-/* The nodes from `first` on, as add_nodes takes them, with a device behind an @. */
+/* The nodes from `first` on, in the form of add_nodes, with the device after an @. */
 static const char *nodes_of(tn_graph *graph, size_t first)
 {
   size_t used = 0;
@@ -93,7 +94,7 @@ static tn_status import_text(tn_graph *graph, const char *nodes, const tn_import
   return st;
 }
 
-/* Imports `nodes` into a graph of `before` and compares what is new. */
+/* Imports `nodes` into a graph of `before` and compares the new nodes. */
 static void check_import(const char *before, const char *nodes, const tn_import_options *options, const char *wanted)
 {
   tn_error err = TN_ERROR_INIT;
@@ -105,7 +106,7 @@ static void check_import(const char *before, const char *nodes, const tn_import_
   tn_error_clear(&err);
 }
 
-/* A refusal changes nothing. */
+/* A rejected import changes nothing. */
 static void check_refused(tn_graph *graph, const char *nodes, const tn_import_options *options, const char *message)
 {
   tn_error err = TN_ERROR_INIT;
@@ -128,10 +129,10 @@ static void import_options__prefix(void)
   o.prefix = "a/b/";
   check_import("x=GkIn", "x=GkIn; y=GkPass x", &o, "a/b/x=GkIn; a/b/y=GkPass a/b/x");
   o.prefix = "";
-  check_import("x=GkIn", "y=GkPass x", &o, "y=GkPass x"); /* as without */
+  check_import("x=GkIn", "y=GkPass x", &o, "y=GkPass x"); /* as without a prefix */
 }
 
-static void import_options__prefix_that_cannot_be(void)
+static void import_options__invalid_prefixes_are_rejected(void)
 {
   tn_graph *graph = graph_of("x=GkIn; p/y=GkIn; net=GkIn");
   tn_import_options o = no_options();
@@ -139,7 +140,7 @@ static void import_options__prefix_that_cannot_be(void)
   check_refused(graph, "x=GkIn", &o, "tn_import_options.prefix is 'p q'");
   o.prefix = "/";
   check_refused(graph, "x=GkIn", &o, "tn_import_options.prefix is '/'");
-  o.prefix = "p"; /* TensorFlow makes two nodes of one name here */
+  o.prefix = "p"; /* TensorFlow creates two nodes of one name here */
   check_refused(graph, "y=GkIn", &o, "node 'p/y': the graph has a node of this name");
   check_refused(graph, "z=GkPass x", &o, "node 'p/z': input 'x' names no node of the file");
   check_refused(graph, "a=GkIn; a=GkIn", &o, "node 'p/a': there are two nodes of this name");
@@ -155,7 +156,7 @@ static void import_options__unique_names(void)
                "x_2=GkPass x_3; x_3=GkConst; a_1=GkIn; x_1/k=GkIn");
   check_import("x=GkIn; x_1=GkIn; x_2/y=GkIn", "x=GkIn; y=GkPass x; z=GkRun ^x", &o,
                "x_3=GkIn; y=GkPass x_3; z=GkRun ^x_3");
-  check_import("x=GkIn; y=GkIn", "z=GkAdd x y; y=GkConst", &o, "z=GkAdd x y_1; y_1=GkConst"); /* x is the graph's */
+  check_import("x=GkIn; y=GkIn", "z=GkAdd x y; y=GkConst", &o, "z=GkAdd x y_1; y_1=GkConst"); /* the graph's x */
   o.prefix = "p";
   check_import("p/a=GkIn; p/a_1=GkIn", "a=GkConst; i=GkPass a", &o, "p/a_2=GkConst; p/i=GkPass p/a_2");
   check_import("p/a=GkIn", "a=GkConst; i=GkPass a; a_1=GkIn", &o, "p/a_2=GkConst; p/i=GkPass p/a_2; p/a_1=GkIn");
@@ -170,14 +171,14 @@ static void import_options__unique_prefix(void)
   check_import("x=GkIn", "a=GkIn", &o, "p/a=GkIn");
   check_import("p=GkIn", "a=GkIn; p_1=GkIn", &o, "p_1/a=GkIn; p_1/p_1=GkIn");
   check_import("p/z=GkIn; p_1/y/z=GkIn; p_2x=GkIn", "a=GkIn", &o, "p_2/a=GkIn");
-  check_import("p-=GkIn; p0/a=GkIn", "a=GkIn", &o, "p/a=GkIn"); /* neither makes it a scope */
+  check_import("p-=GkIn; p0/a=GkIn", "a=GkIn", &o, "p/a=GkIn"); /* neither node makes it a scope */
   o.flags = TN_IMPORT_UNIQUIFY_PREFIX | TN_IMPORT_UNIQUIFY_NAMES;
   check_import("p/a=GkIn", "a=GkIn", &o, "p_1/a=GkIn");
   o.prefix = NULL;
   check_import("a=GkIn", "a=GkConst", &o, "a_1=GkConst");
 }
 
-/* One file many times, as a program that serves several copies of a model does. */
+/* The same file many times, as in a program that serves several copies of a model. */
 static void import_options__many_copies(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -201,7 +202,7 @@ static void import_options__many_copies(void)
   tn_graph_unref(graph);
 }
 
-/* ---- what stands in a node besides ---- */
+/* ---- devices and other attributes of nodes ---- */
 
 static void put_class(gk_bytes *node, const char *const *texts)
 {
@@ -224,7 +225,7 @@ static void check_class(tn_operation *op, const char *const *wanted)
   tn_error_clear(&err);
 }
 
-/* Which nodes stand together is said by their new names. */
+/* Colocation refers to nodes by their new names. */
 static void import_options__colocation(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -266,7 +267,8 @@ static void import_options__default_device(void) /* S-CFG-06 */
   gk_bytes_free(&g);
 }
 
-/* What was changed is encoded anew, with all that this library does not know of; importing that is the identity. */
+/* Changed nodes are encoded anew, including fields unknown to this library; importing the result
+ * is the identity. */
 static void import_options__export_of_changed_nodes(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -330,7 +332,8 @@ static void import_options__input_map(void)
   tn_import_options o = no_options();
   o.prefix = "p";
   MAP(&o, map);
-  /* b and q are not in the file; a is, with one of its outputs mapped; a control edge is not its output */
+  /* The file lacks b and q. It has a, one of whose outputs is mapped; a control edge is not an
+   * output. */
   REQUIRE_OK(import_text(graph, "s=GkAdd b:0 a:1 ^q; a=GkSplit b; t=GkAdd a b ^a", &o, &err), &err);
   CHECK_STR(nodes_of(graph, 4), "p/s=GkAdd x two:2 ^go; p/a=GkSplit x; p/t=GkAdd p/a x ^p/a");
   o.prefix = NULL;
@@ -339,7 +342,7 @@ static void import_options__input_map(void)
   void *bytes;
   size_t size;
   REQUIRE_OK(tn_graph_export(graph, TN_EXPORT_TEXT, &bytes, &size, &err), &err);
-  CHECK_NULL(strstr(bytes, "input: \"b\"")); /* the names of the file are gone from it */
+  CHECK_NULL(strstr(bytes, "input: \"b\"")); /* names of the file are replaced */
   CHECK(strstr(bytes, "input: \"two:2\"") != NULL);
   tn_free(bytes);
   tn_graph_unref(graph);
@@ -359,7 +362,7 @@ static void import_options__controls_mapped_to_one(void)
   tn_graph_unref(graph);
 }
 
-static void import_options__map_that_cannot_be(void)
+static void import_options__invalid_maps_are_rejected(void)
 {
   tn_graph *graph = graph_of("x=GkIn; go=GkRun"), *other = graph_of("x=GkIn");
   tn_import_mapping map[] = { { "a", out(graph, "x", 0) }, { "b", out(graph, "x", 0) } };
@@ -416,7 +419,8 @@ static void import_options__skip_mapped_nodes(void)
   o.return_outputs = (const char *const[]){ "two:1", "s" };
   o.n_return_outputs = 2;
   MAP(&o, map);
-  /* x of the graph is not meant where the file has one; GkRun has no outputs, so nothing is mapped of it */
+  /* If the file has an x, it takes precedence over the graph's. GkRun has no outputs, so nothing
+   * of it is mapped. */
   const char *nodes = "s=GkAdd a two:1 ^a; a=GkConst; two=GkSplit a; half=GkSplit a; r=GkRun; t=GkAdd half half:1";
   REQUIRE_OK(import_text(graph, nodes, &o, &err), &err);
   CHECK_STR(nodes_of(graph, 3), "s=GkAdd x y ^go; half=GkSplit x; r=GkRun; t=GkAdd x half:1");
@@ -424,7 +428,7 @@ static void import_options__skip_mapped_nodes(void)
   CHECK(tn_import_results_output(results, 1).op == tn_graph_find(graph, "s"));
   CHECK_INT(tn_import_results_new_operations(results, NULL), 4);
   tn_bool missing;
-  CHECK_INT(tn_import_results_n_unused(results), 2); /* two:0 and two:2, which the file has */
+  CHECK_INT(tn_import_results_n_unused(results), 2); /* two:0 and two:2, which exist in the file */
   CHECK_CONTAINS(tn_import_results_unused(results, 0, &missing), "two:");
   CHECK(!missing);
   tn_import_results_free(results);
@@ -450,7 +454,7 @@ static void import_options__control_inputs(void)
   o.control_inputs = controls;
   o.n_control_inputs = 3;
   MAP(&o, map);
-  /* nodes that wait for a new node do not get them; mapped inputs are not new */
+  /* Nodes that depend on a new node do not get them; mapped inputs are not new. */
   const char *nodes = "i=GkPass a; a=GkIn; n=GkRun; m=GkRun ^n; s=GkAdd b b; t=GkAdd b b ^k; u=GkAdd b a";
   REQUIRE_OK(import_text(graph, nodes, &o, &err), &err);
   CHECK_STR(nodes_of(graph, 3), "i=GkPass a; a=GkIn ^go ^on; n=GkRun ^go ^on; m=GkRun ^n; s=GkAdd x x ^go ^on; "
@@ -464,7 +468,7 @@ static void import_options__control_inputs(void)
   tn_graph_unref(graph);
 }
 
-/* The edge that closes a loop waits for nothing. */
+/* The edge that closes a loop does not count as a dependency. */
 static void import_options__control_inputs_of_loops(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -508,14 +512,14 @@ static void import_options__results(void)
   CHECK_INT(tn_import_results_output(results, 3).index, 1);
   CHECK_NULL(tn_import_results_output(results, 4).op);
   CHECK(tn_import_results_operation(results, 0) == tn_graph_find(graph, "p/a"));
-  CHECK(tn_import_results_operation(results, 1) == tn_graph_find(graph, "p/s")); /* itself, not what is mapped */
+  CHECK(tn_import_results_operation(results, 1) == tn_graph_find(graph, "p/s")); /* not the mapped operation */
   CHECK_NULL(tn_import_results_operation(results, 2));
   CHECK_STR(tn_import_results_prefix(results), "p");
   int missing = 0, unused = 0;
   for (size_t i = 0; i < tn_import_results_n_unused(results); i++) {
     tn_bool is_missing;
     const char *source = tn_import_results_unused(results, i, &is_missing);
-    CHECK_MSG(is_missing == (strcmp(source, "s") != 0), "%s", source); /* the file has an s, which nothing reads */
+    CHECK_MSG(is_missing == (strcmp(source, "s") != 0), "%s", source); /* the file has an s, which is not read */
     missing += is_missing;
     unused++;
   }
@@ -526,7 +530,7 @@ static void import_options__results(void)
   tn_graph_unref(graph);
 }
 
-static void import_options__results_that_are_not_there(void)
+static void import_options__missing_results_are_errors(void)
 {
   tn_graph *graph = graph_of("x=GkIn");
   tn_import_results *results;
@@ -538,7 +542,7 @@ static void import_options__results_that_are_not_there(void)
   o.results = &results;
   check_refused(graph, "a=GkConst", &o, "return output 'q' is of no node of the file");
   check_refused(graph, "", &o, "return output 'q' is of no node of the file");
-  name = "x"; /* of the graph, not of the file */
+  name = "x"; /* in the graph, not in the file */
   check_refused(graph, "a=GkConst", &o, "return output 'x' is of no node of the file");
   name = "a:1";
   check_refused(graph, "a=GkConst", &o, "return output 'a:1': node 'a' (GkConst) has 1 outputs");
@@ -559,7 +563,7 @@ static void import_options__results_that_are_not_there(void)
 
 /* ---- the struct ---- */
 
-/* A program built with an older header gives a shorter struct. */
+/* A program built with an older header passes a shorter struct. */
 static void import_options__older_structs(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -632,7 +636,7 @@ static void import_options__without_memory(void)
   gk_bytes_free(&g[1]);
 }
 
-/* ---- beside running sessions ---- */
+/* ---- during steps of sessions ---- */
 
 enum { RUNNERS = 4, IMPORTERS = 2, IMPORTS = 60 };
 
@@ -644,7 +648,7 @@ typedef struct side {
   pthread_t thread;
 } side;
 
-/* (x + y) * 2, over and over, and each new copy that has come. */
+/* Repeatedly computes (x + y) * 2, and each new copy. */
 static void *run_steps(void *arg)
 {
   side *s = arg;
@@ -655,7 +659,7 @@ static void *run_steps(void *arg)
     s->wrong += got != 2 * (1 + (float)last);
     last++;
     size_t n = tn_graph_n_operations(s->t.graph);
-    tn_operation *newest = tn_graph_operation(s->t.graph, n - 1); /* published with all it needs */
+    tn_operation *newest = tn_graph_operation(s->t.graph, n - 1); /* published with all its inputs */
     if (strncmp(tn_operation_name(newest), "copy", 4) != 0) continue;
     got = ts_run1(&s->t, FEEDS({ "x", 5 }), tn_operation_name(newest));
     s->right += got == -5;
@@ -674,14 +678,14 @@ static void *import_copies(void *arg)
     o.flags = TN_IMPORT_UNIQUIFY_PREFIX;
     MAP(&o, map);
     s->wrong += tn_graph_import(s->t.graph, s->file->data, s->file->size, &o, &s->t.err) != TN_OK;
-    /* refused, and nothing is seen of it */
+    /* rejected, without visible effect */
     s->wrong += tn_graph_import(s->t.graph, "\x0a\x03\x0a\x01", 4, &o, NULL) == TN_OK;
   }
   atomic_fetch_sub(s->importing, 1);
   return NULL;
 }
 
-static void import_options__beside_running_sessions(void) /* S-GRA-10, S-GRA-13 */
+static void import_options__import_during_steps(void) /* S-GRA-10, S-GRA-13 */
 {
   ts t;
   gk_bytes file = { 0 }, node = { 0 };
@@ -717,7 +721,7 @@ static void import_options__beside_running_sessions(void) /* S-GRA-10, S-GRA-13 
 
 TAP_MAIN(
     TAP_TEST(import_options__prefix),
-    TAP_TEST(import_options__prefix_that_cannot_be),
+    TAP_TEST(import_options__invalid_prefixes_are_rejected),
     TAP_TEST(import_options__unique_names),
     TAP_TEST(import_options__unique_prefix),
     TAP_TEST(import_options__many_copies),
@@ -726,13 +730,13 @@ TAP_MAIN(
     TAP_TEST(import_options__export_of_changed_nodes),
     TAP_TEST(import_options__input_map),
     TAP_TEST(import_options__controls_mapped_to_one),
-    TAP_TEST(import_options__map_that_cannot_be),
+    TAP_TEST(import_options__invalid_maps_are_rejected),
     TAP_TEST(import_options__mapped_types_are_checked),
     TAP_TEST(import_options__skip_mapped_nodes),
     TAP_TEST(import_options__control_inputs),
     TAP_TEST(import_options__control_inputs_of_loops),
     TAP_TEST(import_options__results),
-    TAP_TEST(import_options__results_that_are_not_there),
+    TAP_TEST(import_options__missing_results_are_errors),
     TAP_TEST(import_options__older_structs),
     TAP_TEST(import_options__without_memory),
-    TAP_TEST(import_options__beside_running_sessions))
+    TAP_TEST(import_options__import_during_steps))

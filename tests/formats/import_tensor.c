@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors in a GraphDef: every type and form, and sizes that lie. */
+/* Tensors in a GraphDef: every type and form, and false sizes. */
 #include "core/formats/graphdef/graphdef.h"
 #include "conformance/support/graph_kit.h"
 
@@ -9,7 +9,7 @@
 static tn_tensor *constant(gk_bytes *proto, tn_graph **graph, tn_error *err)
 {
   gk_bytes g = { 0 }, node = { 0 };
-  gk_node(&node, "c", "Mystery", NULL); /* the type is the tensor's own */
+  gk_node(&node, "c", "Mystery", NULL); /* the type is that of the tensor */
   gk_attr_tensor(&node, "value", proto);
   gk_add_node(&g, &node);
   *graph = gk_import(&g, err);
@@ -19,7 +19,7 @@ static tn_tensor *constant(gk_bytes *proto, tn_graph **graph, tn_error *err)
   return tensor;
 }
 
-/* Values in the field of their type: packed and one by one, fewer than elements, more than elements. */
+/* Values in the field of their type: packed and not, fewer than there are elements, and more. */
 static void tensor__numbers_of_every_type(void)
 {
   static const struct {
@@ -57,7 +57,7 @@ static void tensor__numbers_of_every_type(void)
         size_t size = tn_dtype_size(types[k].dtype) / (size_t)parts;
         const char *data = tn_tensor_data(t);
         for (int i = 0; i < 3 * parts; i++) {
-          int element = i / parts, from = element < n ? element : n - 1; /* the last one is repeated */
+          int element = i / parts, from = element < n ? element : n - 1; /* the last value is repeated */
           double wanted = n == 0 ? 0 : from * parts + i % parts + 1, found = 0;
           if (types[k].dtype == TN_BOOL && wanted != 0) wanted = 1;
           uint64_t bits = 0;
@@ -102,12 +102,12 @@ static void tensor__negative_and_wide_numbers(void)
   tn_graph_unref(graph);
 }
 
-/* A byte that is no value of its type becomes one, so that kernels need not ask. */
+/* A byte out of the range of its type is mapped into it, so that kernels need not check. */
 static void tensor__types_narrower_than_a_byte(void)
 {
   static const struct {
     int64_t dtype;
-    uint8_t wanted[4]; /* of the bytes 0, 1, 2, 0xff */
+    uint8_t wanted[4]; /* for bytes 0, 1, 2, 0xff */
   } cases[] = { { TN_BOOL, { 0, 1, 1, 1 } },        { TN_UINT4, { 0, 1, 2, 15 } }, { TN_UINT2, { 0, 1, 2, 3 } },
                 { TN_INT4, { 0, 1, 2, 255 } },      { TN_INT2, { 0, 1, 254, 255 } }, { TN_INT8, { 0, 1, 2, 255 } } };
   const int64_t dims[] = { 4 };
@@ -135,10 +135,10 @@ static void tensor__strings(void)
     gk_tensor(&proto, TN_STRING, dims, 1, NULL, 0);
     if (form == 0) {
       gk_text(&proto, 8, "first");
-      gk_data(&proto, 8, "a text with a \0, longer than fits into an element", 49);
+      gk_data(&proto, 8, "a text with a \0, too long for an element", 49);
     } else {
-      gk_data(&proto, 4, "\x05\x31\x31" "first" "a text with a \0, longer than fits into an element"
-                         "a text with a \0, longer than fits into an element", 3 + 5 + 49 + 49);
+      gk_data(&proto, 4, "\x05\x31\x31" "first" "a text with a \0, too long for an element"
+                         "a text with a \0, too long for an element", 3 + 5 + 49 + 49);
     }
     tn_tensor *t = constant(&proto, &graph, &err);
     REQUIRE_MSG(t != NULL, "%s", tn_error_message(&err));
@@ -171,8 +171,8 @@ static void tensor__strings(void)
   }
 }
 
-/* Sizes that lie cost an error when somebody asks, not memory. */
-static void tensor__sizes_that_lie(void)
+/* False sizes cause an error when the tensor is read, and no allocation. */
+static void tensor__false_sizes_are_errors(void)
 {
   static const struct {
     int64_t dims[3];
@@ -217,7 +217,7 @@ static void tensor__sizes_that_lie(void)
     tn_error_clear(&err);
     tn_graph_unref(graph);
   }
-  gk_bytes proto = { 0 }; /* a long text, many times */
+  gk_bytes proto = { 0 }; /* a long string, many times */
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
   char *text = calloc(1, 100000);
@@ -230,7 +230,7 @@ static void tensor__sizes_that_lie(void)
   tn_graph_unref(graph);
 }
 
-static void tensor__type_of_a_constant_must_fit(void)
+static void tensor__a_constant_must_have_the_type_of_its_attribute(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 }, node = { 0 }, proto = { 0 };
@@ -250,8 +250,8 @@ static void tensor__type_of_a_constant_must_fit(void)
   tn_error_clear(&err);
 }
 
-/* Elements that lie well in the file's bytes are used where they are. */
-static void tensor__large_ones_are_not_copied(void)
+/* Elements that are suitably aligned in the file's bytes are used in place. */
+static void tensor__large_tensors_are_not_copied(void)
 {
   tn_error err = TN_ERROR_INIT;
   enum { N = 1 << 18 };
@@ -260,7 +260,7 @@ static void tensor__large_ones_are_not_copied(void)
     gk_bytes g = { 0 }, node = { 0 }, proto = { 0 };
     values[N - 1] = (float)shift;
     char name[16] = "ccccccc";
-    name[shift] = 0; /* moves the elements by a byte */
+    name[shift] = 0; /* shifts the elements by one byte */
     gk_node(&node, shift == 0 ? "d" : name, "GkConst", NULL);
     gk_tensor(&proto, TN_FLOAT, (int64_t[]){ N }, 1, values, N * sizeof *values);
     gk_attr_tensor(&node, "value", &proto);
@@ -288,5 +288,7 @@ static void tensor__large_ones_are_not_copied(void)
 }
 
 TAP_MAIN(TAP_TEST(tensor__numbers_of_every_type), TAP_TEST(tensor__negative_and_wide_numbers),
-         TAP_TEST(tensor__types_narrower_than_a_byte), TAP_TEST(tensor__strings), TAP_TEST(tensor__sizes_that_lie),
-         TAP_TEST(tensor__type_of_a_constant_must_fit), TAP_TEST(tensor__large_ones_are_not_copied))
+         TAP_TEST(tensor__types_narrower_than_a_byte), TAP_TEST(tensor__strings),
+         TAP_TEST(tensor__false_sizes_are_errors),
+         TAP_TEST(tensor__a_constant_must_have_the_type_of_its_attribute),
+         TAP_TEST(tensor__large_tensors_are_not_copied))

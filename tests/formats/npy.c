@@ -19,14 +19,14 @@
 
 static tn_error err;
 
-/* ---- files made by hand ---- */
+/* ---- handmade files ---- */
 
 static struct {
   unsigned char bytes[70000];
   size_t size;
 } file;
 
-/* Format 1.0 with this header, as it is, and these elements. */
+/* Format 1.0 with this header, unchanged, and these elements. */
 static void make(const char *header, const void *data, size_t bytes)
 {
   size_t n = strlen(header);
@@ -50,7 +50,7 @@ static tn_status parse(tn_dtype as, tn_tensor **out)
   return tn_npy_parse(file.bytes, file.size, "x.npy", as, out, &err);
 }
 
-/* The file is refused with this status and a message that contains this. */
+/* The file is rejected with this status and a message that contains `part`. */
 static void check_refused(tn_status status, const char *part)
 {
   tn_tensor *t = (tn_tensor *)file.bytes;
@@ -81,7 +81,7 @@ static size_t files_in(const char *folder)
 
 /* ---- reading ---- */
 
-static void npy__reads_what_numpy_writes(void)
+static void npy__reads_files_of_numpy(void)
 {
   const float values[] = { 1, -2, 3.5f, 4, 5, 6 };
   tn_tensor *t = NULL;
@@ -96,7 +96,7 @@ static void npy__reads_what_numpy_writes(void)
   tn_tensor_unref(t);
 }
 
-static void npy__header_may_be_written_in_many_ways(void)
+static void npy__headers_have_many_forms(void)
 {
   static const char *const headers[] = {
     "{'descr':'<i2','fortran_order':False,'shape':(3,)}",
@@ -162,7 +162,7 @@ static void npy__every_type_is_known(void)
   }
 }
 
-static void npy__big_endian_is_turned_round(void)
+static void npy__big_endian_is_converted(void)
 {
   const unsigned char number[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, turned[] = { 8, 7, 6, 5, 4, 3, 2, 1 },
                       halves[] = { 4, 3, 2, 1, 8, 7, 6, 5 };
@@ -171,7 +171,7 @@ static void npy__big_endian_is_turned_round(void)
   REQUIRE_OK(parse(0, &t), &err);
   CHECK_BYTES(tn_tensor_data(t), turned, 8);
   tn_tensor_unref(t);
-  make_array(">c8", "False", "(1, 1)", number, 8); /* the real part stays in front */
+  make_array(">c8", "False", "(1, 1)", number, 8); /* the real part stays first */
   REQUIRE_OK(parse(0, &t), &err);
   CHECK_BYTES(tn_tensor_data(t), halves, 8);
   tn_tensor_unref(t);
@@ -251,8 +251,8 @@ static void npy__strings_become_string_tensors(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-/* What the file's type leaves open, the caller decides; nothing is converted. */
-static void npy__types_without_a_numpy_type_are_asked_for(void)
+/* If the file's type allows several dtypes, the caller decides; elements are not converted. */
+static void npy__the_caller_selects_types_that_numpy_lacks(void)
 {
   static const struct {
     const char *type;
@@ -299,7 +299,7 @@ static void npy__types_without_a_numpy_type_are_asked_for(void)
   CHECK_STR(tn_error_message(&err), "'x.npy': the elements' type is '<f8' (float64), wanted float32");
 }
 
-static void npy__small_integers_and_booleans_are_in_their_range(void)
+static void npy__small_integers_and_booleans_are_checked(void)
 {
   tn_tensor *t = NULL;
   make_array("|b1", "False", "(3,)", "\0\1\x80", 3);
@@ -311,7 +311,7 @@ static void npy__small_integers_and_booleans_are_in_their_range(void)
   CHECK_CONTAINS(tn_error_message(&err), "element 2 is 8, int4 has -8 to 7");
   make_array("|u1", "False", "(2,)", "\x0f\x10", 2);
   CHECK_STATUS(parse(TN_UINT4, &t), TN_INVALID_ARGUMENT, NULL);
-  make_array("|V1", "False", "(4,)", "\x07\x0f\x08\xff", 4); /* the low bits alone, as ml_dtypes has them */
+  make_array("|V1", "False", "(4,)", "\x07\x0f\x08\xff", 4); /* only the low bits, as in ml_dtypes */
   REQUIRE_OK(parse(TN_INT4, &t), &err);
   CHECK_BYTES(tn_tensor_data(t), "\x07\xff\xf8\xff", 4);
   tn_tensor_unref(t);
@@ -323,7 +323,7 @@ static void npy__small_integers_and_booleans_are_in_their_range(void)
 
 /* ---- bad files ---- */
 
-static void npy__types_that_cannot_be_read_are_named(void)
+static void npy__errors_name_unreadable_types(void)
 {
   make_array("|O", "False", "(1,)", "12345678", 8);
   check_refused(TN_UNIMPLEMENTED,
@@ -359,7 +359,7 @@ static void npy__types_that_cannot_be_read_are_named(void)
   }
 }
 
-static void npy__malformed_headers_say_where_and_what(void)
+static void npy__errors_locate_faults_of_headers(void)
 {
   static const struct {
     const char *header, *part;
@@ -393,7 +393,7 @@ static void npy__malformed_headers_say_where_and_what(void)
   }
 }
 
-static void npy__sizes_that_lie_are_found_before_memory_is_taken(void)
+static void npy__false_sizes_are_errors_before_allocation(void)
 {
   uint64_t before = tn_test_allocations();
   make_array("<f4", "False", "(1000000, 1000000, 1000)", "1234", 4);
@@ -421,7 +421,7 @@ static void npy__sizes_that_lie_are_found_before_memory_is_taken(void)
   check_refused(TN_INVALID_ARGUMENT, "more than 254 dimensions");
 }
 
-static void npy__every_shorter_file_is_refused(void)
+static void npy__every_truncated_file_is_rejected(void)
 {
   const double values[] = { 1, 2, 3 };
   make_array("<f8", "False", "(3,)", values, sizeof(values));
@@ -442,7 +442,7 @@ static void npy__every_shorter_file_is_refused(void)
   CHECK_STATUS(tn_npy_parse(file.bytes, 5, NULL, 0, NULL, &err), TN_INVALID_ARGUMENT, NULL);
 }
 
-/* Any single changed byte gives a status, not a crash; the sanitizers watch. */
+/* Any single changed byte results in a status, not a crash; the sanitizers check that. */
 static void npy__mutated_files_give_a_status(void)
 {
   const char *data = "abcdefghijklmnopqrstuvwx";
@@ -467,7 +467,7 @@ static void npy__mutated_files_give_a_status(void)
 
 /* ---- paths ---- */
 
-static void npy__what_is_no_file_is_named(void)
+static void npy__errors_name_paths_that_are_not_regular_files(void)
 {
   tn_tensor *t = NULL;
   const char *fifo = scratch("fifo.npy");
@@ -482,7 +482,7 @@ static void npy__what_is_no_file_is_named(void)
   unlink(fifo);
 }
 
-static void npy__without_permission_it_says_so(void)
+static void npy__missing_permission_is_an_error(void)
 {
   tn_tensor *t = NULL;
   const char *path = scratch("secret.npy");
@@ -490,7 +490,7 @@ static void npy__without_permission_it_says_so(void)
   REQUIRE(fd >= 0);
   close(fd);
   bool root = geteuid() == 0;
-  if (root && (chmod(tap_scratch_dir(), 0755) != 0 || seteuid(65534) != 0)) TAP_SKIP("cannot become another user");
+  if (root && (chmod(tap_scratch_dir(), 0755) != 0 || seteuid(65534) != 0)) TAP_SKIP("cannot switch to another user");
   CHECK_STATUS(tn_npy_load(path, 0, &t, &err), TN_PERMISSION_DENIED, NULL);
   CHECK_CONTAINS(tn_error_message(&err), "secret.npy': Permission denied");
   if (root) {
@@ -505,7 +505,7 @@ static void npy__without_permission_it_says_so(void)
 
 /* ---- writing ---- */
 
-static void npy__every_type_comes_back(void)
+static void npy__every_type_round_trips(void)
 {
   const int64_t dims[] = { 2, 3, 1 };
   const char *path = scratch("types.npy");
@@ -530,7 +530,7 @@ static void npy__every_type_comes_back(void)
   }
 }
 
-static void npy__header_is_that_of_numpy(void)
+static void npy__headers_equal_those_of_numpy(void)
 {
   static const struct {
     int32_t rank;
@@ -557,7 +557,7 @@ static void npy__header_is_that_of_numpy(void)
   }
 }
 
-static void npy__tensors_of_every_rank_come_back(void)
+static void npy__tensors_of_every_rank_round_trip(void)
 {
   int64_t dims[TN_MAX_RANK];
   const char *path = scratch("rank.npy");
@@ -575,9 +575,9 @@ static void npy__tensors_of_every_rank_come_back(void)
   }
 }
 
-static void npy__strings_come_back(void)
+static void npy__strings_round_trip(void)
 {
-  const char *texts[] = { "", "a", "a longer text, which does not fit into an element", "x\0y" };
+  const char *texts[] = { "", "a", "a longer text that does not fit in an element", "x\0y" };
   const size_t lengths[] = { 0, 1, 49, 3 };
   const int64_t dims[] = { 2, 2 }, none[] = { 0 };
   const char *path = scratch("strings.npy"), *text;
@@ -605,8 +605,8 @@ static void npy__strings_come_back(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-/* A full disk leaves what was there before, and nothing beside it. */
-static void npy__a_full_disk_leaves_the_old_file(void)
+/* If the disk is full, the old file remains, and no other file is left. */
+static void npy__a_full_disk_keeps_the_old_file(void)
 {
   const int64_t small_dims[] = { 4 }, dims[] = { 100000 };
   const char *folder = scratch("full"), *path = scratch("full/x.npy");
@@ -647,12 +647,12 @@ static void npy__a_full_disk_leaves_the_old_file(void)
   tn_tensor_unref(t);
 }
 
-/* ---- out of memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status save_and_load(void *arg)
 {
   tn_tensor *t = NULL, *back = NULL;
-  const char *texts[] = { "a", "a longer text, which does not fit into an element" };
+  const char *texts[] = { "a", "a longer text that does not fit in an element" };
   const int64_t dims[] = { 2 };
   tn_status s = tn_tensor_from_strings(dims, 1, texts, NULL, &t, NULL);
   if (s == TN_OK) s = tn_npy_save(t, arg, NULL);
@@ -700,25 +700,25 @@ static void npy__nothing_leaks_without_memory(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(npy__reads_what_numpy_writes),
-  TAP_TEST(npy__header_may_be_written_in_many_ways),
+  TAP_TEST(npy__reads_files_of_numpy),
+  TAP_TEST(npy__headers_have_many_forms),
   TAP_TEST(npy__versions_2_and_3_have_a_longer_length),
   TAP_TEST(npy__every_type_is_known),
-  TAP_TEST(npy__big_endian_is_turned_round),
+  TAP_TEST(npy__big_endian_is_converted),
   TAP_TEST(npy__fortran_order_is_transposed),
   TAP_TEST(npy__strings_become_string_tensors),
-  TAP_TEST(npy__types_without_a_numpy_type_are_asked_for),
-  TAP_TEST(npy__small_integers_and_booleans_are_in_their_range),
-  TAP_TEST(npy__types_that_cannot_be_read_are_named),
-  TAP_TEST(npy__malformed_headers_say_where_and_what),
-  TAP_TEST(npy__sizes_that_lie_are_found_before_memory_is_taken),
-  TAP_TEST(npy__every_shorter_file_is_refused),
+  TAP_TEST(npy__the_caller_selects_types_that_numpy_lacks),
+  TAP_TEST(npy__small_integers_and_booleans_are_checked),
+  TAP_TEST(npy__errors_name_unreadable_types),
+  TAP_TEST(npy__errors_locate_faults_of_headers),
+  TAP_TEST(npy__false_sizes_are_errors_before_allocation),
+  TAP_TEST(npy__every_truncated_file_is_rejected),
   TAP_TEST(npy__mutated_files_give_a_status),
-  TAP_TEST(npy__what_is_no_file_is_named),
-  TAP_TEST(npy__without_permission_it_says_so),
-  TAP_TEST(npy__every_type_comes_back),
-  TAP_TEST(npy__header_is_that_of_numpy),
-  TAP_TEST(npy__tensors_of_every_rank_come_back),
-  TAP_TEST(npy__strings_come_back),
-  TAP_TEST(npy__a_full_disk_leaves_the_old_file),
+  TAP_TEST(npy__errors_name_paths_that_are_not_regular_files),
+  TAP_TEST(npy__missing_permission_is_an_error),
+  TAP_TEST(npy__every_type_round_trips),
+  TAP_TEST(npy__headers_equal_those_of_numpy),
+  TAP_TEST(npy__tensors_of_every_rank_round_trip),
+  TAP_TEST(npy__strings_round_trip),
+  TAP_TEST(npy__a_full_disk_keeps_the_old_file),
   TAP_TEST(npy__nothing_leaks_without_memory))

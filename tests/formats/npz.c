@@ -19,7 +19,7 @@
 
 static tn_error err;
 
-/* ---- archives made by hand ---- */
+/* ---- handmade archives ---- */
 
 static struct {
   unsigned char bytes[100000];
@@ -31,8 +31,8 @@ static struct {
 
 typedef struct special {
   unsigned method, flags;    /* 0 = stored, not encrypted */
-  uint32_t crc_change;       /* into a wrong checksum */
-  uint32_t packed, unpacked; /* sizes to claim, 0 = the true one */
+  uint32_t crc_change;       /* xored into the checksum */
+  uint32_t packed, unpacked; /* sizes to claim, 0 = the true size */
 } special;
 
 static void put(unsigned char **to, uint64_t value, int n)
@@ -100,7 +100,7 @@ static void finish(void)
   zip.size = (size_t)(p - zip.bytes);
 }
 
-/* The bytes of an .npy file; good for one call. */
+/* The bytes of an .npy file, valid until the next call. */
 static const void *npy(const char *type, const char *shape, const void *data, size_t bytes, size_t *size)
 {
   static unsigned char file[70000];
@@ -125,7 +125,7 @@ static void add_array(const char *name, special how)
 
 static tn_status open_zip(tn_npz **out) { return tn_npz_open_bytes(zip.bytes, zip.size, "x.npz", out, &err); }
 
-/* The archive that was made is refused. */
+/* The archive is rejected. */
 static void check_refused(tn_status status, const char *part)
 {
   tn_npz *npz = (tn_npz *)zip.bytes;
@@ -135,7 +135,7 @@ static void check_refused(tn_status status, const char *part)
   CHECK_NULL(npz);
 }
 
-/* Its only array is. */
+/* The only array of the archive is rejected. */
 static void check_array_refused(tn_status status, const char *part)
 {
   tn_npz *npz = NULL;
@@ -188,7 +188,7 @@ static tn_tensor *floats(int64_t n, float first)
 
 /* ---- reading ---- */
 
-static void npz__reads_what_numpy_writes(void)
+static void npz__reads_archives_of_numpy(void)
 {
   tn_npz *npz = NULL;
   tn_tensor *t = NULL;
@@ -205,7 +205,7 @@ static void npz__reads_what_numpy_writes(void)
   CHECK_BYTES(tn_tensor_data(t), values, sizeof(values));
   CHECK(tn_tensor_is_exclusive(t));
   tn_npz_close(npz);
-  CHECK_BYTES(tn_tensor_data(t), values, sizeof(values)); /* it does not need the archive */
+  CHECK_BYTES(tn_tensor_data(t), values, sizeof(values)); /* it does not depend on the archive */
   tn_tensor_unref(t);
 
   REQUIRE_OK(tn_npz_open(tap_source_path("fuzz/corpus/fuzz_npz/deflated.npz"), &npz, &err), &err);
@@ -262,7 +262,7 @@ static void npz__keys_are_names_without_npy(void)
   tn_npz_close(npz);
 }
 
-static void npz__types_are_asked_for_as_in_npy(void)
+static void npz__the_caller_selects_types_as_in_npy(void)
 {
   tn_npz *npz = NULL;
   tn_tensor *t[2];
@@ -299,7 +299,7 @@ static void npz__types_are_asked_for_as_in_npy(void)
 
 /* ---- bad archives ---- */
 
-static void npz__what_is_no_archive_is_named(void)
+static void npz__errors_name_files_that_are_not_archives(void)
 {
   tn_npz *npz = NULL;
   zip.size = 0;
@@ -318,7 +318,7 @@ static void npz__what_is_no_archive_is_named(void)
   tn_npz_close(NULL);
 }
 
-static void npz__every_shorter_archive_is_refused(void)
+static void npz__every_truncated_archive_is_rejected(void)
 {
   begin();
   add_array("a.npy", (special){ 0 });
@@ -330,7 +330,7 @@ static void npz__every_shorter_archive_is_refused(void)
     CHECK_CONTAINS(tn_error_message(&err), "'x.npz'");
     CHECK_NULL(npz);
   }
-  /* The beginning is missing: every place in the directory is wrong. */
+  /* The beginning is missing: all positions in the directory are wrong. */
   memmove(zip.bytes, zip.bytes + 50, zip.size -= 50);
   check_refused(TN_DATA_LOSS, "directory cannot be read");
 }
@@ -360,14 +360,14 @@ static void npz__mutated_archives_give_a_status(void)
   tn_tensor_unref(tensors[1]);
 }
 
-static void npz__damage_is_found_by_the_checksum(void)
+static void npz__the_checksum_detects_damage(void)
 {
   begin();
   add_array("a.npy", (special){ .crc_change = 1 });
   check_array_refused(TN_DATA_LOSS, "'x.npz:a': the array is damaged");
 }
 
-static void npz__an_entry_is_as_long_as_its_header_says(void)
+static void npz__an_entry_has_the_length_of_its_header(void)
 {
   const char zeros[100] = { 0 };
   size_t n;
@@ -387,7 +387,7 @@ static void npz__an_entry_is_as_long_as_its_header_says(void)
   check_array_refused(TN_INVALID_ARGUMENT, "is stored, but");
 }
 
-static void npz__what_cannot_be_unpacked_is_named(void)
+static void npz__errors_name_arrays_that_cannot_be_unpacked(void)
 {
   begin();
   add_array("a.npy", (special){ .flags = 1 });
@@ -400,7 +400,7 @@ static void npz__what_cannot_be_unpacked_is_named(void)
   check_array_refused(TN_DATA_LOSS, "'x.npz:a': the array cannot be unpacked");
 }
 
-static void npz__keys_that_are_there_twice_are_refused(void)
+static void npz__duplicate_keys_are_rejected(void)
 {
   begin();
   add_array("a.npy", (special){ 0 });
@@ -417,7 +417,7 @@ static void npz__keys_that_are_there_twice_are_refused(void)
 
 /* ---- bombs ---- */
 
-static void npz__promises_that_deflate_cannot_keep_are_refused(void)
+static void npz__impossible_compression_ratios_are_rejected(void)
 {
   begin();
   add_array("a.npy", (special){ .method = 8, .unpacked = 4000000000u });
@@ -439,12 +439,12 @@ static void npz__arrays_stay_within_the_budget(void)
   tn_tensor_unref(tensors[0]);
   REQUIRE(stat(path, &st) == 0 && st.st_size < 40000);
   REQUIRE_OK(tn_npz_open(path, &npz, &err), &err);
-  REQUIRE_OK(tn_npz_load_all(npz, NULL, t, &err), &err); /* what compresses well is fine */
+  REQUIRE_OK(tn_npz_load_all(npz, NULL, t, &err), &err); /* highly compressible data is fine */
   CHECK_INT(tn_tensor_elements(t[1]), dims[0]);
   tn_tensor_unref(t[0]);
   tn_tensor_unref(t[1]);
   tn_npz_set_budget(npz, 15000000);
-  CHECK_STATUS(tn_npz_load_all(npz, NULL, t, &err), TN_RESOURCE_EXHAUSTED, NULL); /* together they are more */
+  CHECK_STATUS(tn_npz_load_all(npz, NULL, t, &err), TN_RESOURCE_EXHAUSTED, NULL); /* their sum exceeds the budget */
   CHECK_CONTAINS(tn_error_message(&err), ":b': ");
   CHECK_CONTAINS(tn_error_message(&err), " bytes would become 10000128, but 4999872 is the most");
   CHECK_NULL(t[0]);
@@ -470,8 +470,8 @@ static void npz__arrays_stay_within_the_budget(void)
   tn_npz_close(npz);
 }
 
-/* Entries that lie on one another make more of a file than is in it. */
-static void npz__entries_that_share_their_bytes_are_within_the_budget(void)
+/* Entries that overlap unpack to more than the file holds. */
+static void npz__overlapping_entries_stay_within_the_budget(void)
 {
   enum { COPIES = 20 };
   tn_npz *npz = NULL;
@@ -494,11 +494,11 @@ static void npz__entries_that_share_their_bytes_are_within_the_budget(void)
   tn_npz_close(npz);
 }
 
-static void npz__directories_that_lie_take_no_memory(void)
+static void npz__false_directories_do_not_allocate(void)
 {
   begin();
   unsigned char *p = zip.bytes;
-  put(&p, 0x06064b50, 4); /* the end of a large archive */
+  put(&p, 0x06064b50, 4); /* the end record of a large archive */
   put(&p, 44, 8);
   put(&p, 45, 2);
   put(&p, 45, 2);
@@ -507,7 +507,7 @@ static void npz__directories_that_lie_take_no_memory(void)
   put(&p, (uint64_t)1 << 40, 8);
   put(&p, (uint64_t)46 << 40, 8);
   put(&p, 0, 8);
-  put(&p, 0x07064b50, 4); /* where it is */
+  put(&p, 0x07064b50, 4); /* its position */
   put(&p, 0, 12);
   put(&p, 1, 4);
   zip.size = (size_t)(p - zip.bytes);
@@ -530,7 +530,7 @@ static void npz__directories_that_lie_take_no_memory(void)
 
 static void check_round_trip(uint32_t flags)
 {
-  const char *texts[] = { "short", "", "a longer text, which does not fit into an element" };
+  const char *texts[] = { "short", "", "a longer text that does not fit in an element" };
   const char *const keys[] = { "a", "dir/s", "\xe6\x97\xa5", "empty", "half" }, *path = scratch("round.npz");
   const int64_t three[] = { 3 }, none[] = { 0, 4 };
   tn_tensor *in[5] = { floats(100000, 0) }, *out[5];
@@ -564,8 +564,8 @@ static void check_round_trip(uint32_t flags)
   }
 }
 
-static void npz__what_is_stored_comes_back(void) { check_round_trip(0); }
-static void npz__what_is_deflated_comes_back(void) { check_round_trip(TN_NPZ_DEFLATE); }
+static void npz__stored_arrays_round_trip(void) { check_round_trip(0); }
+static void npz__deflated_arrays_round_trip(void) { check_round_trip(TN_NPZ_DEFLATE); }
 
 static void npz__equal_tensors_give_equal_files(void)
 {
@@ -585,7 +585,7 @@ static void npz__equal_tensors_give_equal_files(void)
   tn_tensor_unref(t);
 }
 
-static void npz__what_cannot_be_written_is_named(void)
+static void npz__errors_name_arrays_that_cannot_be_written(void)
 {
   tn_tensor *t = floats(2, 1), *handles = NULL;
   const char *const keys[] = { "a", "b", "a" }, *path = scratch("refused.npz");
@@ -615,7 +615,7 @@ static void npz__what_cannot_be_written_is_named(void)
   tn_tensor_unref(t);
 }
 
-static void npz__pipes_are_refused(void)
+static void npz__pipes_are_rejected(void)
 {
   tn_tensor *t = floats(2, 1);
   const char *key = "a", *path = scratch("pipe");
@@ -628,8 +628,8 @@ static void npz__pipes_are_refused(void)
   tn_tensor_unref(t);
 }
 
-/* A full disk leaves what was there before, and nothing beside it. */
-static void npz__a_full_disk_leaves_the_old_file(void)
+/* If the disk is full, the old file remains, and no other file is left. */
+static void npz__a_full_disk_keeps_the_old_file(void)
 {
   const char *folder = scratch("full"), *path = scratch("full/x.npz"), *key = "a";
   tn_tensor *small = floats(4, 1), *large = floats(100000, 1), *back = NULL;
@@ -652,7 +652,7 @@ static void npz__a_full_disk_leaves_the_old_file(void)
   REQUIRE_OK(tn_npz_load(npz, "a", 0, &back, &err), &err);
   CHECK_INT(tn_tensor_elements(back), 4);
   tn_tensor_unref(back);
-  CHECK_OK(tn_npz_save(&key, &large, 1, 0, path, &err), &err); /* what is open stays what it was */
+  CHECK_OK(tn_npz_save(&key, &large, 1, 0, path, &err), &err); /* an open archive is not affected */
   REQUIRE_OK(tn_npz_load(npz, "a", 0, &back, &err), &err);
   CHECK_INT(tn_tensor_elements(back), 4);
   tn_npz_close(npz);
@@ -661,8 +661,8 @@ static void npz__a_full_disk_leaves_the_old_file(void)
   tn_tensor_unref(large);
 }
 
-/* A file that gets shorter while it is open is no surprise. */
-static void npz__a_file_cut_while_open_gives_a_status(void)
+/* A file may be truncated while it is open. */
+static void npz__a_file_truncated_while_open_gives_a_status(void)
 {
   const char *path = scratch("cut.npz"), *key = "a";
   tn_tensor *t = floats(100000, 1), *back = NULL;
@@ -681,7 +681,7 @@ static tn_status save_and_load(void *arg)
 {
   tn_tensor *in[2] = { NULL, NULL }, *out[2] = { NULL, NULL };
   tn_npz *npz = NULL;
-  const char *texts[] = { "a", "a longer text, which does not fit into an element" };
+  const char *texts[] = { "a", "a longer text that does not fit in an element" };
   const char *const keys[] = { "strings", "numbers" };
   const int64_t dims[] = { 2 };
   tn_status s = tn_tensor_from_strings(dims, 1, texts, NULL, &in[0], NULL);
@@ -720,8 +720,8 @@ static void npz__nothing_leaks_without_memory(void)
   tn_test_oom_sweep(open_bytes, NULL);
 }
 
-/* Without libzip, or in a build without it, there is nothing to test. Looked at in a process of its own, as the tests'
- * allocator must come before the first use of the library. */
+/* Without libzip, at run time or at build time, there is nothing to test. Checked in a child
+ * process, as the tests' allocator must be set before the first use of the library. */
 static bool have_npz(void)
 {
   int status = 0;
@@ -740,29 +740,29 @@ static bool have_npz(void)
 int main(int argc, char **argv)
 {
   static const tap_test tests[] = {
-    TAP_TEST(npz__reads_what_numpy_writes),
+    TAP_TEST(npz__reads_archives_of_numpy),
     TAP_TEST(npz__keys_are_names_without_npy),
-    TAP_TEST(npz__types_are_asked_for_as_in_npy),
-    TAP_TEST(npz__what_is_no_archive_is_named),
-    TAP_TEST(npz__every_shorter_archive_is_refused),
+    TAP_TEST(npz__the_caller_selects_types_as_in_npy),
+    TAP_TEST(npz__errors_name_files_that_are_not_archives),
+    TAP_TEST(npz__every_truncated_archive_is_rejected),
     TAP_TEST(npz__mutated_archives_give_a_status),
-    TAP_TEST(npz__damage_is_found_by_the_checksum),
-    TAP_TEST(npz__an_entry_is_as_long_as_its_header_says),
-    TAP_TEST(npz__what_cannot_be_unpacked_is_named),
-    TAP_TEST(npz__keys_that_are_there_twice_are_refused),
-    TAP_TEST(npz__promises_that_deflate_cannot_keep_are_refused),
+    TAP_TEST(npz__the_checksum_detects_damage),
+    TAP_TEST(npz__an_entry_has_the_length_of_its_header),
+    TAP_TEST(npz__errors_name_arrays_that_cannot_be_unpacked),
+    TAP_TEST(npz__duplicate_keys_are_rejected),
+    TAP_TEST(npz__impossible_compression_ratios_are_rejected),
     TAP_TEST(npz__arrays_stay_within_the_budget),
-    TAP_TEST(npz__entries_that_share_their_bytes_are_within_the_budget),
-    TAP_TEST(npz__directories_that_lie_take_no_memory),
-    TAP_TEST(npz__what_is_stored_comes_back),
-    TAP_TEST(npz__what_is_deflated_comes_back),
+    TAP_TEST(npz__overlapping_entries_stay_within_the_budget),
+    TAP_TEST(npz__false_directories_do_not_allocate),
+    TAP_TEST(npz__stored_arrays_round_trip),
+    TAP_TEST(npz__deflated_arrays_round_trip),
     TAP_TEST(npz__equal_tensors_give_equal_files),
-    TAP_TEST(npz__what_cannot_be_written_is_named),
-    TAP_TEST(npz__pipes_are_refused),
-    TAP_TEST(npz__a_full_disk_leaves_the_old_file),
-    TAP_TEST(npz__a_file_cut_while_open_gives_a_status),
+    TAP_TEST(npz__errors_name_arrays_that_cannot_be_written),
+    TAP_TEST(npz__pipes_are_rejected),
+    TAP_TEST(npz__a_full_disk_keeps_the_old_file),
+    TAP_TEST(npz__a_file_truncated_while_open_gives_a_status),
     TAP_TEST(npz__nothing_leaks_without_memory)
   };
-  if (!have_npz()) return puts("1..0 # SKIP libzip cannot be used") < 0;
+  if (!have_npz()) return puts("1..0 # SKIP libzip is not available") < 0;
   return tap_main(argc, argv, __FILE__, tests, sizeof(tests) / sizeof(tests[0]));
 }

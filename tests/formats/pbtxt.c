@@ -16,7 +16,7 @@ static tn_status parse(const char *text, size_t size, tn__sink *out, tn_error *e
   return tn__pbtxt_parse((tn__slice){ text, size }, "m.pbtxt", &tn__pb_graphdef, out, err);
 }
 
-/* The text that a text becomes by way of its bytes; freed by the next call. */
+/* The text form of the bytes of a text; freed by the next call. */
 static const char *normal(const char *text)
 {
   static tn__sink out;
@@ -33,7 +33,7 @@ static const char *normal(const char *text)
   return ok && out.data != NULL ? out.data : "";
 }
 
-/* What a value of an attribute becomes. */
+/* The normalized text of an attribute's value. */
 static const char *value(const char *text)
 {
   static char found[400];
@@ -74,7 +74,8 @@ static void pbtxt__one_graph_in_many_forms(void)
   CHECK_STR(normal("node [ ] node []"), "");
 }
 
-/* Numbers in a list lie together in the bytes; what comes behind them is no part of the list. */
+/* The numbers of a list are packed together in the bytes; the field that follows is not part of
+ * the list. */
 static void pbtxt__a_list_ends_where_another_field_begins(void)
 {
   const char *wanted = "versions {\n  bad_consumers: 170\n  bad_consumers: 3\n  min_consumer: 2474\n}\n";
@@ -108,7 +109,7 @@ static void pbtxt__integers(void)
   CHECK_STR(value("i: -9223372036854775808"), "i: -9223372036854775808");
   CHECK_STR(value("i: 0x7fffffffffffffff"), "i: 9223372036854775807");
   CHECK_STR(value("i: - 017"), "i: -15");
-  CHECK_STR(value("i: 0"), "i: 0"); /* which is not the same as none */
+  CHECK_STR(value("i: 0"), "i: 0"); /* differs from an absent value */
   CHECK_STR(value("tensor { uint64_val: 18446744073709551615 }"),
             "tensor {\n        uint64_val: 18446744073709551615\n      }");
   CHECK_STR(value("tensor { int_val: [-1, 2147483647] }"),
@@ -158,8 +159,8 @@ static void pbtxt__reals(void)
   refused("node { attr { value { f: } } }", "found '}', wanted a number");
 }
 
-/* Each float reads back as it was. */
-static void pbtxt__every_float_comes_back(void)
+/* Each float is read back exactly. */
+static void pbtxt__every_float_round_trips(void)
 {
   uint32_t bits = 1;
   for (int i = 0; i < 20000; i++) {
@@ -176,7 +177,7 @@ static void pbtxt__every_float_comes_back(void)
     CHECK_INT(tn__pbtxt_print((tn__slice){ (char *)g.data, g.size }, &tn__pb_graphdef, &text, NULL), TN_OK);
     CHECK_INT(tn__pbtxt_parse((tn__slice){ text.data, text.used }, "", &tn__pb_graphdef, &back, NULL), TN_OK);
     bool same = back.used == g.size && memcmp(back.data, g.data, g.size) == 0;
-    CHECK_MSG(same, "%a came back as another number: %.*s", (double)f, (int)text.used, text.data);
+    CHECK_MSG(same, "%a was read back as another number: %.*s", (double)f, (int)text.used, text.data);
     tn__sink_fini(&text);
     tn__sink_fini(&back);
     gk_bytes_free(&g);
@@ -205,7 +206,7 @@ static void pbtxt__every_message_has_its_fields(void)
   CHECK_STR(normal(text), text);
 }
 
-static void pbtxt__refuses_and_says_where(void)
+static void pbtxt__errors_name_the_position(void)
 {
   refused("node {\n  name: \"x\"\n  nam: \"y\"\n}", "m.pbtxt:3:3: NodeDef has no field 'nam'");
   refused("nodes {}", "m.pbtxt:1:1: GraphDef has no field 'nodes'");
@@ -232,7 +233,7 @@ static void nested(gk_bytes *text, int depth)
   for (int i = 0; i < 3 * depth + 3; i++) gk_put(text, "}", 1);
 }
 
-static void pbtxt__nesting_has_an_end(void)
+static void pbtxt__nesting_is_limited(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn__sink bytes;
@@ -265,7 +266,7 @@ static const char *printed(gk_bytes *g)
   return out.data;
 }
 
-static void pbtxt__fields_that_come_twice(void)
+static void pbtxt__repeated_fields(void)
 {
   gk_bytes g = { 0 }, v = { 0 }, node = { 0 }, entry = { 0 };
   gk_int(&v, 1, 3);
@@ -276,7 +277,7 @@ static void pbtxt__fields_that_come_twice(void)
   gk_message(&g, 4, &v);
   gk_int(&g, 3, 2);
   CHECK_STR(printed(&g), "versions {\n  min_consumer: 4\n  producer: 5\n}\nversion: 2\n");
-  /* of fields that exclude each other the last one stays, and what came before it is gone */
+  /* The last of several mutually exclusive fields wins; earlier ones are discarded. */
   gk_bytes list = { 0 };
   gk_int(&list, 3, 1);
   gk_message(&v, 1, &list);
@@ -292,19 +293,19 @@ static void pbtxt__fields_that_come_twice(void)
             "node {\n  attr {\n    value {\n      list {\n        i: 2\n        i: 3\n      }\n    }\n  }\n}\n");
 }
 
-static void pbtxt__unknown_fields_leave_a_comment(void)
+static void pbtxt__unknown_fields_become_comments(void)
 {
   gk_bytes g = { 0 }, node = { 0 };
   gk_text(&node, 1, "x");
   gk_int(&node, 99, 1);
-  gk_int(&node, 4, 1); /* the device is no number */
+  gk_int(&node, 4, 1); /* a device must not be a number */
   gk_message(&g, 1, &node);
   const char *text = printed(&g);
   CHECK_STR(text, "node {\n  name: \"x\"\n  # field 99 is not known and is left out\n"
                   "  # field 4 is not known and is left out\n}\n");
 }
 
-static void pbtxt__malformed_bytes_are_refused(void)
+static void pbtxt__malformed_bytes_are_rejected(void)
 {
   tn_error err = TN_ERROR_INIT;
   static const char *const cases[] = { "\x12\x05\x0a", "\x12\x02\x0a\x05", "\x22\x03\x1a\x01\x80" };
@@ -321,7 +322,7 @@ static void pbtxt__malformed_bytes_are_refused(void)
 
 /* ---- import ---- */
 
-static void pbtxt__import_takes_text(void)
+static void pbtxt__import_accepts_text(void)
 {
   tn_error err = TN_ERROR_INIT;
   static const char text[] =
@@ -348,7 +349,7 @@ static void pbtxt__import_takes_text(void)
   tn_error_clear(&err);
 }
 
-/* ---- changed texts, large texts, no memory ---- */
+/* ---- changed texts, large texts, lack of memory ---- */
 
 static const char sample[] =
     "node { name: 'a\\001' op: \"O\" input: ['x', \"y\" 'z'] device: '/device:CPU:0'\n"
@@ -369,7 +370,7 @@ static void pbtxt__changed_texts(void)
   for (size_t round = 0; round < rounds; round++) {
     memcpy(copy, sample, sizeof sample);
     size_t size = sizeof sample - 1;
-    if (round < size) size = round; /* cut at every byte */
+    if (round < size) size = round; /* truncated at every byte */
     for (uint32_t k = round < size ? 0 : next_random(&seed) % 3 + 1; k > 0; k--)
       copy[next_random(&seed) % sizeof sample] = "{}<>[]:'\"\\#0x9-"[next_random(&seed) % 15];
     char *exact = malloc(size + 1);
@@ -386,7 +387,7 @@ static void pbtxt__changed_texts(void)
   CHECK(taken > 0 && taken < rounds);
 }
 
-/* Time in proportion to the text: many nodes, one long text, many numbers. */
+/* The time is proportional to the text: many nodes, one long text, many numbers. */
 static void pbtxt__large_texts(void)
 {
   gk_bytes text = { 0 };
@@ -452,8 +453,8 @@ static void pbtxt__without_memory(void)
 TAP_MAIN(TAP_TEST(pbtxt__one_graph_in_many_forms), TAP_TEST(pbtxt__a_list_ends_where_another_field_begins),
   TAP_TEST(pbtxt__texts),
               TAP_TEST(pbtxt__integers), TAP_TEST(pbtxt__truth_and_types), TAP_TEST(pbtxt__reals),
-              TAP_TEST(pbtxt__every_float_comes_back), TAP_TEST(pbtxt__every_message_has_its_fields),
-              TAP_TEST(pbtxt__refuses_and_says_where), TAP_TEST(pbtxt__nesting_has_an_end),
-              TAP_TEST(pbtxt__fields_that_come_twice), TAP_TEST(pbtxt__unknown_fields_leave_a_comment),
-              TAP_TEST(pbtxt__malformed_bytes_are_refused), TAP_TEST(pbtxt__import_takes_text),
+              TAP_TEST(pbtxt__every_float_round_trips), TAP_TEST(pbtxt__every_message_has_its_fields),
+              TAP_TEST(pbtxt__errors_name_the_position), TAP_TEST(pbtxt__nesting_is_limited),
+              TAP_TEST(pbtxt__repeated_fields), TAP_TEST(pbtxt__unknown_fields_become_comments),
+              TAP_TEST(pbtxt__malformed_bytes_are_rejected), TAP_TEST(pbtxt__import_accepts_text),
               TAP_TEST(pbtxt__changed_texts), TAP_TEST(pbtxt__large_texts), TAP_TEST(pbtxt__without_memory))

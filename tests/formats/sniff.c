@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are no GraphDef are named for what they are. */
+/* Errors for files that are not a GraphDef name their format. */
 #include <conformance/support/tap.h>
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 static tn_error err = TN_ERROR_INIT;
 
-/* Imports bytes, which must be refused, and returns the message. */
+/* Imports bytes, which must be rejected, and returns the message. */
 static const char *refused(const void *bytes, size_t size, const char *file)
 {
   tn_graph *graph;
@@ -99,8 +99,8 @@ static void sniff__names_messages_by_their_fields(void)
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) gk_bytes_free(all[i]);
 }
 
-/* A GraphDef with a fault, also one as text, is told by the place of it. */
-static void sniff__leaves_a_faulty_graph_alone(void)
+/* The error for a faulty GraphDef, also one in text form, gives the position of the fault. */
+static void sniff__errors_of_faulty_graphs_are_kept(void)
 {
   CHECK_STR(refused(BYTES("\x0a\x05\x0a"), "model.pb"), "model.pb: byte 0: a field is longer than what holds it");
   CHECK_STR(refused(BYTES("node { name: 'x' op: 'NoOp' "), "model.pb"), "model.pb:1:6: NodeDef has no '}'");
@@ -108,7 +108,7 @@ static void sniff__leaves_a_faulty_graph_alone(void)
   CHECK_INT(tn_error_n_causes(&err), 0);
 }
 
-static void sniff__takes_no_graph_for_another_format(void)
+static void sniff__graphs_are_not_mistaken_for_other_formats(void)
 {
   tn_graph *graph, *empty;
   void *bytes;
@@ -121,15 +121,15 @@ static void sniff__takes_no_graph_for_another_format(void)
   CHECK(tn__sniff((tn__slice){ bytes, size }, "x.pb", false) == NULL);
   REQUIRE_OK(tn_graph_create(&empty, &err), &err);
   CHECK_OK(tn_graph_import(empty, bytes, size, NULL, &err), &err);
-  CHECK_OK(tn_graph_import(empty, BYTES("\x22\x02\x08\x1b"), NULL, &err), &err); /* versions alone */
+  CHECK_OK(tn_graph_import(empty, BYTES("\x22\x02\x08\x1b"), NULL, &err), &err); /* only versions */
   CHECK_OK(tn_graph_import(empty, "", 0, NULL, &err), &err);
   tn_free(bytes);
   tn_graph_unref(empty);
   tn_graph_unref(graph);
 }
 
-/* Every beginning of such a file is looked at without a step beyond its end. */
-static void sniff__short_files_do_no_harm(void)
+/* No prefix of such a file is read past its end. */
+static void sniff__short_files_are_not_read_past_their_ends(void)
 {
   static const char *const heads[] = { "\x93NUMPY",
                                        "PK\3\4aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
@@ -140,7 +140,7 @@ static void sniff__short_files_do_no_harm(void)
                                        "  \xef\xbb\xbf{" };
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
     for (size_t n = 0; n <= strlen(heads[i]); n++) {
-      char *exact = malloc(n + (n == 0)); /* so that a sanitizer sees a byte too many */
+      char *exact = malloc(n + (n == 0)); /* lets a sanitizer detect reads past the end */
       REQUIRE_PTR(exact);
       memcpy(exact, heads[i], n);
       tn__sniff((tn__slice){ exact, n }, n % 2 ? "x" : NULL, false);
@@ -183,7 +183,7 @@ static void sniff__names_folders(void)
 TAP_MAIN(
   TAP_TEST(sniff__names_files_by_their_signature),
   TAP_TEST(sniff__names_messages_by_their_fields),
-  TAP_TEST(sniff__leaves_a_faulty_graph_alone),
-  TAP_TEST(sniff__takes_no_graph_for_another_format),
-  TAP_TEST(sniff__short_files_do_no_harm),
+  TAP_TEST(sniff__errors_of_faulty_graphs_are_kept),
+  TAP_TEST(sniff__graphs_are_not_mistaken_for_other_formats),
+  TAP_TEST(sniff__short_files_are_not_read_past_their_ends),
   TAP_TEST(sniff__names_folders))

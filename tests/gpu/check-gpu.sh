@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the cases recorded from TensorFlow on gpu, with all on the device that has a kernel for it, and the models that must run there
-# wholly. Takes minutes where nothing is compiled yet: make check-long runs it, make check a sample (check-gpu-sample.sh).
-# TENON_TEST_CASES names cases ("*/*-000": one of each op; all unless it is set). Prints TAP.
+# Runs the cases recorded from TensorFlow on gpu, with every op that has a kernel on the device,
+# and the models that must run there completely. Takes minutes if nothing has been compiled yet:
+# make check-long runs it, make check a sample (check-gpu-sample.sh). TENON_TEST_CASES selects
+# cases ("*/*-000": one of each op; default: all). Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" gpu
 . "$src/tests/gpu/gpu_runs.sh"
 
@@ -18,7 +19,7 @@ run_sample
 grep -q '^[1-9][0-9]* passed, 0 failed' out
 result $? "recorded cases, each operation by itself on the device"
 
-# Products and what is one once more by CLBlast, where it is used.
+# Products, and ops that become one, once more by CLBlast, if it is used.
 "$tenon" runtimes explain gpu:blas=clblast >probed 2>&1
 if grep -q 'products on .* are computed by libclblast' probed; then
   "$build/tests/oracle/run/oracle_run" --runtime gpu:placement=device,blas=clblast --timeout 300 --only 'conv/*' --only 'matmul/*' "$src/tests/oracle" >out 2>&1
@@ -26,7 +27,7 @@ if grep -q 'products on .* are computed by libclblast' probed; then
   result $? 'recorded products by CLBlast'
 else
   n=$((n + 1))
-  echo "ok $n - recorded products by CLBlast # SKIP it is not used here"
+  echo "ok $n - recorded products by CLBlast # SKIP CLBlast is not used here"
 fi
 
 for model in digits mobilenet-v2 mobilenet-v3-small densenet121 har-lstm kws-lstm train-mlp; do run_model $model; done

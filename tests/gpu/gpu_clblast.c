@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu with a CLBlast that is not there, is none, belongs to another OpenCL or fails
- * (tests/plugins/clblast_faults.c): own kernels multiply, or the step ends with the node's name, and nothing is left
- * behind. */
+/* The runtime gpu with a CLBlast that is missing, invalid, linked to another OpenCL, or failing
+ * (tests/plugins/clblast_faults.c): Tenon's own kernels multiply, or the step ends with an error
+ * that names the node, and nothing is leaked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -19,7 +19,7 @@
 enum { SIDE = 40, LARGE = 128, LARGEST = 800 };
 static int side = SIDE; /* of the matrices */
 
-/* ---- what is said of it ---- */
+/* ---- the log ---- */
 
 static char said[4096];
 
@@ -45,7 +45,7 @@ static tn_status start(ts *t, const char *target)
   return st == TN_OK ? tn_session_set_graph(t->session, t->graph, &t->err) : st;
 }
 
-/* One step with all of x 1; *right: all of the product is half of side. */
+/* One step with all of x 1; *right: all elements of the product equal half of side. */
 static tn_status step_for(ts *t, const tn_run_options *options, tn_run_metadata *metadata, bool *right)
 {
   const int64_t dims[2] = { side, side };
@@ -63,7 +63,7 @@ static tn_status step_for(ts *t, const tn_run_options *options, tn_run_metadata 
 
 static tn_status step(ts *t, bool *right) { return step_for(t, NULL, NULL, right); }
 
-/* Own kernels multiply, and what is said of it has `reason`, once for two sessions. */
+/* Own kernels multiply. The log contains `reason` once for two sessions. */
 static int own_kernels(const char *reason)
 {
   bool right;
@@ -80,7 +80,7 @@ static int own_kernels(const char *reason)
 }
 
 #ifdef GPU_CLBLAST
-/* ---- what is in its place ---- */
+/* ---- substitutes for CLBlast ---- */
 
 static const char *in_folder(const char *name, const char *path)
 {
@@ -115,7 +115,8 @@ static void gpu_clblast__a_library_without_its_functions_is_not_used(void)
   gpu_kit_play("no_function", (const char *[]){ in_folder("libclblast.so.1", plugin_source("opencl_faults")), NULL });
 }
 
-/* The runtime calls a loader that stands in place of the real one, which CLBlast would have to call, too. */
+/* The runtime calls a loader that replaces the real one. CLBlast would have to call the same
+ * one. */
 static void gpu_clblast__with_another_loader_it_is_not_used(void)
 {
   GPU_NEEDS_DEVICE();
@@ -124,7 +125,7 @@ static void gpu_clblast__with_another_loader_it_is_not_used(void)
                                          gpu_kit_setting("TENON_TEST_OPENCL", real_loader(path)), NULL });
 }
 
-/* ---- it fails ---- */
+/* ---- CLBlast fails ---- */
 
 static const char *const *failing(const char *what, const char *temp)
 {
@@ -148,8 +149,8 @@ static int scene_tried(void)
   return 0;
 }
 
-/* The product that tries it comes before the plan's: one that fails leaves the plan to own kernels. */
-static void gpu_clblast__what_it_cannot_do_own_kernels_do(void)
+/* CLBlast is tried on a product when the plan is made; if that fails, the plan uses own kernels. */
+static void gpu_clblast__own_kernels_replace_it_after_a_failed_trial(void)
 {
   GPU_NEEDS_DEVICE();
   gpu_kit_play("tried", failing("1:-2046", NULL));
@@ -167,7 +168,7 @@ static int in_a_step(tn_status wanted, const char *text)
   SCENE_CHECK(strstr(tn_error_message(&t.err), "node 'product': CLBlast's Gemm on '") != NULL, "%s",
               tn_error_message(&t.err));
   SCENE_CHECK(strstr(tn_error_message(&t.err), text) != NULL, "%s", tn_error_message(&t.err));
-  st = step(&t, &right); /* the next goes well, unless the device counts as lost */
+  st = step(&t, &right); /* the next step succeeds, unless the device counts as lost */
   SCENE_CHECK(st == (wanted == TN_UNAVAILABLE ? TN_UNAVAILABLE : TN_OK), "%d %s", (int)st, tn_error_message(&t.err));
   ts_fini(&t);
   SCENE_CHECK(start(&t, "gpu:placement=device,blas=own") == TN_OK && step(&t, &right) == TN_OK, "%s",
@@ -179,9 +180,9 @@ static int in_a_step(tn_status wanted, const char *text)
 
 static int scene_memory(void) { return in_a_step(TN_RESOURCE_EXHAUSTED, "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)"); }
 static int scene_queue(void) { return in_a_step(TN_UNAVAILABLE, "CL_INVALID_COMMAND_QUEUE (-36)"); }
-static int scene_too_small(void) { return in_a_step(TN_INTERNAL, "a matrix goes beyond its buffer (-1009)"); }
+static int scene_too_small(void) { return in_a_step(TN_INTERNAL, "a matrix exceeds its buffer (-1009)"); }
 
-static void gpu_clblast__a_step_that_it_fails_in_names_the_node(void)
+static void gpu_clblast__the_error_of_a_failed_step_names_the_node(void)
 {
   GPU_NEEDS_DEVICE();
   gpu_kit_play("memory", failing("2:-4", NULL));
@@ -190,7 +191,7 @@ static void gpu_clblast__a_step_that_it_fails_in_names_the_node(void)
   gpu_kit_play("too_small", failing("2:-1009", NULL));
 }
 
-static void gpu_clblast__its_programs_are_let_go_with_the_last_context(void)
+static void gpu_clblast__its_programs_are_freed_with_the_last_context(void)
 {
   GPU_NEEDS_DEVICE();
   const char *text;
@@ -234,8 +235,8 @@ static int scene_auto_on_cpu(void)
   return 0;
 }
 
-/* Large products on a GPU, and no others. */
-static void gpu_clblast__auto_takes_it_for_large_products_on_a_gpu(void)
+/* Only for large products on a GPU. */
+static void gpu_clblast__auto_uses_it_for_large_products_on_a_gpu(void)
 {
   GPU_NEEDS_DEVICE();
   char path[4096];
@@ -264,7 +265,7 @@ static void *live(void *user)
   return NULL;
 }
 
-/* Contexts come and go while others use it. Own kernels do as well where it is not there. */
+/* Contexts are created and freed while others use it. Without CLBlast this tests own kernels. */
 static void gpu_clblast__sessions_of_several_threads_use_it(void)
 {
   GPU_NEEDS_DEVICE();
@@ -275,15 +276,15 @@ static void gpu_clblast__sessions_of_several_threads_use_it(void)
   for (int i = 0; i < 4; i++) CHECK_MSG(right[i], "thread %d", i);
 }
 
-/* In a process that did not use it before: CLBlast makes tables when it is called for the first time. */
-static void gpu_clblast__the_first_sessions_may_come_at_once(void)
+/* In a process that has not used it before: CLBlast builds tables at the first call. */
+static void gpu_clblast__the_first_sessions_may_be_concurrent(void)
 {
   GPU_NEEDS_DEVICE();
   int status = -1;
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* PoCL's compiler keeps things */
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* PoCL's compiler leaks */
     if (freopen("/dev/null", "w", stdout) == NULL) _exit(1);
     execl("/proc/self/exe", "test_gpu_clblast", "gpu_clblast__sessions_of_several_threads_use_it", (char *)NULL);
     _exit(127);
@@ -294,8 +295,9 @@ static void gpu_clblast__the_first_sessions_may_come_at_once(void)
 
 /* ---- metadata ---- */
 
-/* Several kernels make a large product; what is recorded is the time of all. Holds for own kernels as well. */
-static void gpu_clblast__metadata_has_the_time_of_all_its_kernels(void)
+/* A large product takes several kernels; the recorded time is that of all. This holds for own
+ * kernels, too. */
+static void gpu_clblast__metadata_includes_the_time_of_all_kernels(void)
 {
   GPU_NEEDS_DEVICE();
   ts t;
@@ -339,15 +341,15 @@ TAP_MAIN_WITH(setup, NULL,
   TAP_TEST(gpu_clblast__without_the_library_own_kernels_multiply),
   TAP_TEST(gpu_clblast__a_library_without_its_functions_is_not_used),
   TAP_TEST(gpu_clblast__with_another_loader_it_is_not_used),
-  TAP_TEST(gpu_clblast__what_it_cannot_do_own_kernels_do),
-  TAP_TEST(gpu_clblast__a_step_that_it_fails_in_names_the_node),
-  TAP_TEST(gpu_clblast__its_programs_are_let_go_with_the_last_context),
-  TAP_TEST(gpu_clblast__auto_takes_it_for_large_products_on_a_gpu),
+  TAP_TEST(gpu_clblast__own_kernels_replace_it_after_a_failed_trial),
+  TAP_TEST(gpu_clblast__the_error_of_a_failed_step_names_the_node),
+  TAP_TEST(gpu_clblast__its_programs_are_freed_with_the_last_context),
+  TAP_TEST(gpu_clblast__auto_uses_it_for_large_products_on_a_gpu),
   TAP_TEST(gpu_clblast__sessions_of_several_threads_use_it),
-  TAP_TEST(gpu_clblast__the_first_sessions_may_come_at_once),
-  TAP_TEST(gpu_clblast__metadata_has_the_time_of_all_its_kernels))
+  TAP_TEST(gpu_clblast__the_first_sessions_may_be_concurrent),
+  TAP_TEST(gpu_clblast__metadata_includes_the_time_of_all_kernels))
 #else
-static void gpu_clblast__a_build_without_it_says_so(void)
+static void gpu_clblast__builds_without_it_report_that(void)
 {
   gpu_kit_begin();
   GPU_NEEDS_DEVICE();
@@ -357,7 +359,7 @@ static void gpu_clblast__a_build_without_it_says_so(void)
 static int scene_not_built(void) { return own_kernels("this plugin was built without CLBlast"); }
 static const gpu_scene scenes[] = { { "none", scene_not_built } };
 
-static void setup(void) { gpu_kit_scenes("gpu_clblast__a_build_without_it_says_so", scenes, 1); }
+static void setup(void) { gpu_kit_scenes("gpu_clblast__builds_without_it_report_that", scenes, 1); }
 
-TAP_MAIN_WITH(setup, NULL, TAP_TEST(gpu_clblast__a_build_without_it_says_so))
+TAP_MAIN_WITH(setup, NULL, TAP_TEST(gpu_clblast__builds_without_it_report_that))
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that a kernel of the device cannot take, as an index that is none: the step ends as on the CPU, with the
- * same status, text and node; nothing is done with what came of them, and the next step is as if nothing had
- * happened. */
+/* Elements that a device kernel must reject, such as an index out of range: the step ends as on
+ * the CPU, with the same status, text and node; results that depend on them are discarded, and
+ * the next step is not affected. */
 #include <stdio.h>
 
 #include "conformance/support/calls_kit.h"
@@ -168,7 +168,7 @@ static tn_tensor *ramp(tn_dtype dtype, int64_t rows, int64_t columns)
   return t;
 }
 
-/* One step; x is of 4 rows. Takes i over. */
+/* One step; x has 4 rows. Takes ownership of i. */
 static tn_status step(ts *t, bool of_integers, tn_tensor *i, const char *fetch, tn_tensor **out)
 {
   tn_tensor *feeds[2] = { ramp(of_integers ? TN_INT32 : TN_FLOAT, 4, 3), i };
@@ -219,7 +219,7 @@ static void check_scene(const scene *s, const char *target, int level)
   ts_fini(&direct);
 }
 
-static void gpu_data_faults__a_step_ends_as_on_the_cpu_and_the_next_is_well(void)
+static void gpu_data_faults__a_step_fails_as_on_the_cpu_and_the_next_succeeds(void)
 {
   GPU_NEEDS_DEVICE();
   FOR_LEVELS(level)
@@ -227,8 +227,8 @@ static void gpu_data_faults__a_step_ends_as_on_the_cpu_and_the_next_is_well(void
   for (size_t i = 0; i < N_SCENES; i++) check_scene(&scenes[i], target, level);
 }
 
-/* Of many, wherever work items run, the first is named. */
-static void gpu_data_faults__the_first_of_many_is_named(void)
+/* The first of many faults is named, in whatever order work items run. */
+static void gpu_data_faults__the_error_names_the_first_of_many_faults(void)
 {
   GPU_NEEDS_DEVICE();
   enum { MANY = 50000 };
@@ -250,8 +250,8 @@ static void gpu_data_faults__the_first_of_many_is_named(void)
   ts_fini(&t);
 }
 
-/* Indices that a graph has as a constant are looked at once. */
-static void gpu_data_faults__known_indices_are_no_matter_of_the_step(void)
+/* Indices that are constants of the graph are checked when the node is planned. */
+static void gpu_data_faults__constant_indices_are_checked_in_advance(void)
 {
   GPU_NEEDS_DEVICE();
   static const char text[] =
@@ -274,19 +274,19 @@ static void gpu_data_faults__known_indices_are_no_matter_of_the_step(void)
   }
 }
 
-/* ---- what is behind ---- */
+/* ---- nodes that follow ---- */
 
 static const char behind_text[] =
     OF_FLOATS NODE("picked", "Gather", "input: 'x' input: 'i'", PICKS)
-    NODE("sure", "Gather", "input: 'picked' input: 'i'", PICKS) /* of four rows, too */
+    NODE("sure", "Gather", "input: 'picked' input: 'i'", PICKS) /* has four rows, too */
     NODE("host", "Identity", "input: 'sure'", T("DT_FLOAT"))
     NODE("watched", "TestCount", "input: 'sure' " "device: '/device:CPU:0'", SLOT("1"))
     NODE("apart", "TestEffect", "input: '^picked'", "attr { key: 'slot' value { i: 2 } }")
     NODE("y", "Neg", "input: 'watched' input: '^apart'", T("DT_FLOAT"));
 
-/* Neither a CPU node that reads what the device made, nor one with an effect that only follows, runs in a step that
- * failed. */
-static void gpu_data_faults__nothing_behind_it_runs(void)
+/* In a failed step, neither a CPU node that reads the device's results nor an effect with only a
+ * control dependency runs. */
+static void gpu_data_faults__nodes_after_a_fault_do_not_run(void)
 {
   GPU_NEEDS_DEVICE();
   const int64_t four[] = { 4 };
@@ -313,7 +313,7 @@ static void gpu_data_faults__nothing_behind_it_runs(void)
   }
 }
 
-static void gpu_data_faults__an_effect_that_only_follows_does_not_happen(void)
+static void gpu_data_faults__effects_after_a_fault_do_not_happen(void)
 {
   GPU_NEEDS_DEVICE();
   const int64_t one[] = { 1 };
@@ -323,7 +323,7 @@ static void gpu_data_faults__an_effect_that_only_follows_does_not_happen(void)
     ts t;
     open_on(&t, target, level, behind_text);
     ts_watch_reset();
-    for (int32_t index = 4; index >= 3; index--) { /* the second one is there */
+    for (int32_t index = 4; index >= 3; index--) { /* index 3 exists */
       tn_tensor *feeds[2] = { ramp(TN_FLOAT, 4, 3), integers(1, one, &index) }, *out = NULL;
       const char *fetch = "picked";
       CHECK_STATUS(
@@ -370,7 +370,7 @@ static tn_status set_variable(ts *t, int32_t index)
   return st;
 }
 
-static void gpu_data_faults__a_variable_stays_as_it_was(void)
+static void gpu_data_faults__variables_keep_their_values(void)
 {
   GPU_NEEDS_DEVICE();
   FOR_LEVELS(level)
@@ -389,7 +389,8 @@ static void gpu_data_faults__a_variable_stays_as_it_was(void)
   }
 }
 
-/* A part of the plan whose shapes data decides: indices that the device finds go to the next part. */
+/* A segment of the plan whose shapes depend on data: faults of indices found by the device are
+ * seen by the next segment. */
 static const char parts_text[] =
     OF_FLOATS NODE("k", "Const", "", FLOAT_OF("4.5")) NODE("more", "Greater", "input: 'x' input: 'k'", T("DT_FLOAT"))
     NODE("where", "Where", "input: 'more'", "attr { key: 'T' value { type: DT_BOOL } }")
@@ -397,7 +398,7 @@ static const char parts_text[] =
     NODE("y", "GatherNd", "input: 'small' input: 'where'",
          "attr { key: 'Tparams' value { type: DT_FLOAT } } attr { key: 'Tindices' value { type: DT_INT64 } }");
 
-static void gpu_data_faults__parts_that_data_decides(void)
+static void gpu_data_faults__segments_that_depend_on_data(void)
 {
   GPU_NEEDS_DEVICE();
   const int64_t four[] = { 4 };
@@ -425,7 +426,7 @@ static void gpu_data_faults__parts_that_data_decides(void)
   }
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 static uint64_t allocations_of_step(ts *t, const int32_t *values, tn_status wanted)
 {
@@ -438,7 +439,7 @@ static uint64_t allocations_of_step(ts *t, const int32_t *values, tn_status want
   return after - before;
 }
 
-static void gpu_data_faults__a_step_after_it_makes_nothing_new(void)
+static void gpu_data_faults__a_step_after_a_fault_allocates_nothing(void)
 {
   GPU_NEEDS_DEVICE();
   FOR_TARGETS(target)
@@ -476,7 +477,7 @@ static tn_status fail_once(void *arg)
   if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
   if (st == TN_OK) st = tn_session_run(session, NULL, NAMES("x", "i"), feeds, 2, &fetch, &out, 1, NULL, 0, NULL, &err);
   CHECK(st != TN_OK && out == NULL);
-  if (st == TN_INVALID_ARGUMENT) st = TN_OK; /* what it should be */
+  if (st == TN_INVALID_ARGUMENT) st = TN_OK; /* the expected status */
   tn_error_clear(&err);
   tn_session_destroy(session);
   tn_graph_unref(graph);
@@ -495,12 +496,12 @@ static void gpu_data_faults__without_memory(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(gpu_data_faults__a_step_ends_as_on_the_cpu_and_the_next_is_well),
-  TAP_TEST(gpu_data_faults__the_first_of_many_is_named),
-  TAP_TEST(gpu_data_faults__known_indices_are_no_matter_of_the_step),
-  TAP_TEST(gpu_data_faults__nothing_behind_it_runs),
-  TAP_TEST(gpu_data_faults__an_effect_that_only_follows_does_not_happen),
-  TAP_TEST(gpu_data_faults__a_variable_stays_as_it_was),
-  TAP_TEST(gpu_data_faults__parts_that_data_decides),
-  TAP_TEST(gpu_data_faults__a_step_after_it_makes_nothing_new),
+  TAP_TEST(gpu_data_faults__a_step_fails_as_on_the_cpu_and_the_next_succeeds),
+  TAP_TEST(gpu_data_faults__the_error_names_the_first_of_many_faults),
+  TAP_TEST(gpu_data_faults__constant_indices_are_checked_in_advance),
+  TAP_TEST(gpu_data_faults__nodes_after_a_fault_do_not_run),
+  TAP_TEST(gpu_data_faults__effects_after_a_fault_do_not_happen),
+  TAP_TEST(gpu_data_faults__variables_keep_their_values),
+  TAP_TEST(gpu_data_faults__segments_that_depend_on_data),
+  TAP_TEST(gpu_data_faults__a_step_after_a_fault_allocates_nothing),
   TAP_TEST(gpu_data_faults__without_memory))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu as far as a program sees it without a graph: how it is found, what it says without a device, how
- * devices are chosen and listed, what its settings and options may be. */
+/* The runtime gpu as seen by a program without a graph: its discovery, errors without a device,
+ * choosing and listing devices, valid settings and options. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static tn_error err = TN_ERROR_INIT;
 
 /* ---- help ---- */
 
-/* The entry of the runtime in the listing; false when the build has none. */
+/* The runtime's entry in the listing; false if the build has none. */
 static bool listed(tn_runtime_info *out)
 {
   for (size_t i = 0; *out = (tn_runtime_info){ .struct_size = sizeof *out }, tn_runtime_at(i, out, NULL) == TN_OK; i++)
@@ -28,10 +28,10 @@ static bool listed(tn_runtime_info *out)
 #define NEEDS_PLUGIN()                                                      \
   do {                                                                      \
     tn_runtime_info found;                                                  \
-    if (!listed(&found)) TAP_SKIP("this build has no runtime gpu"); \
+    if (!listed(&found)) TAP_SKIP("this build does not have the runtime gpu"); \
   } while (0)
 
-/* Lines of /proc/self/maps with a text; -1 where there is no such file. */
+/* Number of lines of /proc/self/maps that contain the text; -1 if there is no such file. */
 static int mapped(const char *text)
 {
   FILE *maps = fopen("/proc/self/maps", "r");
@@ -84,7 +84,7 @@ static const char *devices_of(const char *target, const char *option)
   return text;
 }
 
-/* x + x on the target; 0 when it is not right. */
+/* x + x on the target; 0 if the result is wrong. */
 static int add_on(const char *target)
 {
   ts t;
@@ -97,13 +97,13 @@ static int add_on(const char *target)
   return y == 14;
 }
 
-/* ---- before OpenCL is there ---- */
+/* ---- before OpenCL is loaded ---- */
 
 static void gpu_device__is_listed_without_being_loaded(void)
 {
   gpu_kit_begin();
   tn_runtime_info found;
-  if (!listed(&found)) TAP_SKIP("this build has no runtime gpu");
+  if (!listed(&found)) TAP_SKIP("this build does not have the runtime gpu");
   CHECK_STR(found.kind, "runtime");
   CHECK_STR(found.types, "GPU,CPU");
   CHECK_INT(found.rank, 0);
@@ -122,8 +122,9 @@ static int scene_unnamed(void)
   return 0;
 }
 
-/* S-PLG-06: neither the plugin nor anything of OpenCL is in a process that does not name it. */
-static void gpu_device__nothing_of_it_in_a_process_that_does_not_name_it(void)
+/* S-PLG-06: neither the plugin nor OpenCL is mapped into a process that does not name the
+ * runtime. */
+static void gpu_device__is_not_mapped_into_processes_that_do_not_name_it(void)
 {
   NEEDS_PLUGIN();
   gpu_kit_play("unnamed", NULL);
@@ -147,16 +148,16 @@ static int scene_no_device(void) { return unusable("there is no OpenCL device");
 static int scene_no_opencl(void) { return unusable("there is no OpenCL on this machine"); }
 
 /* P-40, P-41, S-PLG-07 */
-static void gpu_device__without_a_device_it_says_so_and_others_work(void)
+static void gpu_device__a_missing_device_is_reported_and_others_work(void)
 {
   NEEDS_PLUGIN();
   if (real_loader() == NULL) TAP_SKIP("there is no OpenCL on this machine");
-  /* Not every loader can be told by its environment to find nothing. */
+  /* Some loaders cannot be made to find no device through the environment. */
   gpu_kit_play("no_device", with_faults(NULL, "clGetPlatformIDs:1+:-1001")); /* CL_PLATFORM_NOT_FOUND_KHR */
 }
 
-/* S-PLG-07: a loader that is no library stands for one that is not there. */
-static void gpu_device__without_opencl_it_says_so_and_others_work(void)
+/* S-PLG-07: a loader that is not a library is like a missing loader. */
+static void gpu_device__missing_opencl_is_reported_and_others_work(void)
 {
   NEEDS_PLUGIN();
   const char *folder = plugin_folder();
@@ -199,12 +200,12 @@ static void gpu_device__options_limit_the_devices(void)
 }
 
 /* S-CFG-22 */
-static void gpu_device__memory_is_limited_by_a_share_or_a_number(void)
+static void gpu_device__memory_is_limited_by_a_fraction_or_a_number(void)
 {
   static const struct {
     const char *target, *option;
     double share;
-    int64_t bytes; /* or 0: the share */
+    int64_t bytes; /* 0: the fraction applies */
   } cases[] = { { "gpu", "memory_fraction=0.25", 0.25, 0 },
                 { "gpu", "memory_fraction=1", 1, 0 },
                 { "gpu:memory=1000000", NULL, 0, 1000000 },
@@ -236,7 +237,7 @@ static void gpu_device__memory_is_limited_by_a_share_or_a_number(void)
 
 /* ---- settings ---- */
 
-static void gpu_device__settings_that_are_good(void)
+static void gpu_device__valid_settings(void)
 {
   static const char *const targets[] = { "gpu",
                                          "gpu:device=0",
@@ -256,12 +257,12 @@ static void gpu_device__settings_that_are_good(void)
     CHECK_MSG(try_target(targets[i], NULL) == TN_OK, "%s: %s", targets[i], tn_error_message(&err));
 }
 
-static void gpu_device__settings_that_are_wrong_are_named(void)
+static void gpu_device__errors_name_wrong_settings(void)
 {
   static const struct {
     const char *target, *text;
   } cases[] = { { "gpu:devise=1",
-                  "there is no setting 'devise' (did you mean 'device'?); those that exist: device, platform, type" },
+                  "there is no setting 'devise' (did you mean 'device'?); available: device, platform, type" },
                 { "gpu:device=", "setting device= of runtime 'gpu': wanted a number, several as in 0+1, or all" },
                 { "gpu:device=x", "setting device=x of" },
                 { "gpu:device=-1", "setting device=-1 of" },
@@ -295,7 +296,7 @@ static void gpu_device__settings_that_are_wrong_are_named(void)
   }
 }
 
-static void gpu_device__a_device_that_is_not_there_names_those_that_are(void)
+static void gpu_device__the_error_for_a_missing_device_lists_the_devices(void)
 {
   GPU_NEEDS_DEVICE();
   tn_session *session;
@@ -305,7 +306,7 @@ static void gpu_device__a_device_that_is_not_there_names_those_that_are(void)
   char name[200];
   snprintf(name, sizeof name, "0 = '%.80s' (", info.model);
   tn_session_destroy(session);
-  static const char *const targets[] = { "gpu:device=4000", "gpu:platform=nobody", "gpu:device=0,platform=nobody" };
+  static const char *const targets[] = { "gpu:device=4000", "gpu:platform=absent", "gpu:device=0,platform=absent" };
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     CHECK_STATUS(try_target(targets[i], NULL), TN_NOT_FOUND, &err);
     CHECK_CONTAINS(tn_error_message(&err), "no device of this machine is that; there are: ");
@@ -313,7 +314,7 @@ static void gpu_device__a_device_that_is_not_there_names_those_that_are(void)
   }
 }
 
-/* ---- several devices: those that PoCL makes ---- */
+/* ---- several devices, provided by PoCL ---- */
 
 static int scene_two_devices(void)
 {
@@ -333,7 +334,7 @@ static int scene_two_devices(void)
                 { "gpu:device=all,platform=portable", NULL, "CPU:0 GPU:0 GPU:1" },
                 { "gpu:device=all", "device_filters=/device:CPU:*,/device:GPU:1", "CPU:0 GPU:1" } };
   if (strcmp(devices_of("gpu:device=all", NULL), "CPU:0 GPU:0 GPU:1") != 0) {
-    printf("there are not two devices: %s\n", devices_of("gpu:device=all", NULL));
+    printf("two devices are needed: %s\n", devices_of("gpu:device=all", NULL));
     return 77;
   }
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -358,11 +359,11 @@ static void gpu_device__several_devices_are_chosen_by_number(void)
   GPU_NEEDS_DEVICE();
   const char *environment[] = { "POCL_DEVICES=pthread basic", NULL }, *text;
   int status = gpu_kit_run("two_devices", environment, &text);
-  if (status == 77) TAP_SKIP("this OpenCL has no second device: %s", text);
+  if (status == 77) TAP_SKIP("OpenCL has a single device: %s", text);
   CHECK_MSG(status == 0, "%d: %s", status, text);
 }
 
-/* ---- life ---- */
+/* ---- reset, fork, lack of memory ---- */
 
 static tn_status open_and_close(void *arg)
 {
@@ -399,7 +400,7 @@ static int fork_and_open(void)
   return 0;
 }
 
-/* The parent had no session: it only asked for the runtime, which initialised OpenCL. */
+/* The parent had no session, but asked for the runtime, which initialised OpenCL. */
 static int scene_fork_after_load(void)
 {
   tn_runtime_info info = { .struct_size = sizeof info };
@@ -416,7 +417,7 @@ static int scene_fork_after_session(void)
   return status;
 }
 
-/* One that forks before it names the runtime may have it in the child. */
+/* A process that forks before it names the runtime can use it in the child. */
 static int scene_fork_before(void)
 {
   fflush(stdout);
@@ -433,7 +434,7 @@ static int scene_fork_before(void)
 }
 
 /* P-72 */
-static void gpu_device__after_a_fork_it_is_refused(void)
+static void gpu_device__is_not_usable_after_a_fork(void)
 {
   GPU_NEEDS_DEVICE();
   gpu_kit_play("fork_after_load", NULL);
@@ -457,7 +458,7 @@ static void gpu_device__sessions_graphs_and_eager_ops_run(void)
   te_fini(&t);
 }
 
-/* Sessions go on where the runtime was reset. P-42 */
+/* Sessions can be opened again after the runtime was reset. P-42 */
 static void gpu_device__reset_closes_its_sessions(void)
 {
   GPU_NEEDS_DEVICE();
@@ -490,17 +491,17 @@ static void setup(void)
 
 TAP_MAIN_WITH(setup, NULL,
   TAP_TEST(gpu_device__is_listed_without_being_loaded),
-  TAP_TEST(gpu_device__nothing_of_it_in_a_process_that_does_not_name_it),
-  TAP_TEST(gpu_device__without_a_device_it_says_so_and_others_work),
-  TAP_TEST(gpu_device__without_opencl_it_says_so_and_others_work),
+  TAP_TEST(gpu_device__is_not_mapped_into_processes_that_do_not_name_it),
+  TAP_TEST(gpu_device__a_missing_device_is_reported_and_others_work),
+  TAP_TEST(gpu_device__missing_opencl_is_reported_and_others_work),
   TAP_TEST(gpu_device__a_session_lists_its_devices),
   TAP_TEST(gpu_device__options_limit_the_devices),
-  TAP_TEST(gpu_device__memory_is_limited_by_a_share_or_a_number),
-  TAP_TEST(gpu_device__settings_that_are_good),
-  TAP_TEST(gpu_device__settings_that_are_wrong_are_named),
-  TAP_TEST(gpu_device__a_device_that_is_not_there_names_those_that_are),
+  TAP_TEST(gpu_device__memory_is_limited_by_a_fraction_or_a_number),
+  TAP_TEST(gpu_device__valid_settings),
+  TAP_TEST(gpu_device__errors_name_wrong_settings),
+  TAP_TEST(gpu_device__the_error_for_a_missing_device_lists_the_devices),
   TAP_TEST(gpu_device__several_devices_are_chosen_by_number),
   TAP_TEST(gpu_device__opening_without_memory_fails_cleanly),
-  TAP_TEST(gpu_device__after_a_fork_it_is_refused),
+  TAP_TEST(gpu_device__is_not_usable_after_a_fork),
   TAP_TEST(gpu_device__sessions_graphs_and_eager_ops_run),
   TAP_TEST(gpu_device__reset_closes_its_sessions))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions on the devices of the runtime gpu: what runs there, what stays there, what is copied and when. Each
- * scene is played as on a processor that shares the host's memory, and as on one that has its own; OpenCL's calls are
- * counted, and fail when a scene wants it (tests/plugins/opencl_faults.c). */
+/* Eager sessions on the devices of the runtime gpu: what runs and stays on the device, and which
+ * copies are made. Each scene runs as on a processor that shares memory with the host, and as on
+ * one that has its own. OpenCL calls are counted, and fail when a scene wants them to
+ * (tests/plugins/opencl_faults.c). */
 #define _GNU_SOURCE
 #include <core/tensor/dlpack.h>
 
@@ -32,7 +33,7 @@ static void open_with(te *t, int32_t policy, bool soft, bool async)
   te_start(t);
 }
 
-/* A vector of N that are all `value`. */
+/* A vector of N elements equal to `value`. */
 static tn_eager_handle vector(te *t, float value)
 {
   static const int64_t dims[1] = { N };
@@ -85,7 +86,7 @@ static tn_eager_handle called(te *t, tn_eager_op *op, tn_eager_handle x, tn_eage
   return out;
 }
 
-/* All N elements are `value`. */
+/* Whether all N elements equal `value`. */
 static bool is_all(te *t, tn_eager_handle h, float value)
 {
   float found[N];
@@ -101,7 +102,8 @@ static bool is_all(te *t, tn_eager_handle h, float value)
   return true;
 }
 
-/* Its memory is a device's; on a device that shares memory with the host that is TN_MEMORY_SHARED. */
+/* Whether it is in a device's memory; TN_MEMORY_SHARED if the device shares memory with the
+ * host. */
 static bool is_there(te *t, tn_eager_handle h)
 {
   tn_tensor *tensor;
@@ -111,7 +113,7 @@ static bool is_there(te *t, tn_eager_handle h)
   return memory == TN_MEMORY_DEVICE || memory == TN_MEMORY_SHARED;
 }
 
-/* What goes from one memory to another, or within the device's. */
+/* Copies between memories, or within the device's memory. */
 static long copies(void)
 {
   return calls_of("clEnqueueReadBuffer") + calls_of("clEnqueueWriteBuffer") + calls_of("clEnqueueCopyBuffer") +
@@ -135,12 +137,12 @@ static int scene_chain(void)
         made = calls_of("clCreateBuffer") + calls_of("clCreateKernel") + calls_of("clCreateProgramWithSource");
       chain[0] = called(&t, mul, x, y);          /* 6 */
       chain[1] = called(&t, neg, chain[0], none); /* -6 */
-      chain[2] = called(&t, add, chain[1], x);   /* -3, where its inputs are */
+      chain[2] = called(&t, add, chain[1], x);   /* -3, computed where its inputs are */
       REQUIRE_OK(tn_eager_square(t.session, chain[2], &chain[3], &t.err), &t.err); /* 9, by name */
       REQUIRE_OK(tn_eager_wait(t.session, &t.err), &t.err);
       for (int i = 0; i < 4; i++) {
         SCENE_CHECK(strcmp(device_of(&t, chain[i]), GPU0) == 0, "%d is on %s", i, device_of(&t, chain[i]));
-        SCENE_CHECK(is_there(&t, chain[i]), "%d is not on the device", i);
+        SCENE_CHECK(is_there(&t, chain[i]), "%d is not in device memory", i);
       }
       SCENE_CHECK(copies() == before, "%ld copies", copies() - before);
       if (round < 2)
@@ -162,7 +164,7 @@ static int scene_chain(void)
   return 0;
 }
 
-/* ---- there and back ---- */
+/* ---- copies to the device and back ---- */
 
 static int scene_moves(void)
 {
@@ -181,7 +183,7 @@ static int scene_moves(void)
   te_release(&t, there);
   te_release(&t, same);
   REQUIRE_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
-  SCENE_CHECK(is_all(&t, back, 5)); /* its own memory */
+  SCENE_CHECK(is_all(&t, back, 5)); /* has its own memory */
   tn_tensor *words;
   static const char *const word[] = { "word" };
   REQUIRE_OK(tn_tensor_from_strings(NULL, 0, word, NULL, &words, &t.err), &t.err);
@@ -195,7 +197,7 @@ static int scene_moves(void)
   return 0;
 }
 
-/* What is read is copied then, and not before: by the tensor, or by DLPack. */
+/* A result is copied only when it is read: as a tensor, or through DLPack. */
 static int scene_reading(void)
 {
   SCENE_CHECK(attach());
@@ -209,16 +211,16 @@ static int scene_reading(void)
   te_release(&t, y);
   te_fini(&t);
   for (int i = 0; i < N; i++)
-    SCENE_CHECK(((const float *)lent->tensor.data)[i] == 16, "%d", i); /* it is the borrower's own */
+    SCENE_CHECK(((const float *)lent->tensor.data)[i] == 16, "%d", i); /* the borrower owns it */
   lent->deleter(lent);
   SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s", alive());
   return 0;
 }
 
-/* ---- what is in between ---- */
+/* ---- shapes, views and constants ---- */
 
-/* Shapes and axes are read on the host, and stay there under each policy. Views of what is on the device are on it,
- * too. */
+/* Shapes and axes are read on the host, and stay there under each policy. Views of values on the
+ * device are on the device, too. */
 static int scene_shapes(void)
 {
   static const int32_t two[] = { 2, N / 2 }, axis[] = { 0 };
@@ -227,7 +229,7 @@ static int scene_shapes(void)
   open_with(&t, TN_EAGER_EXPLICIT, false, false);
   tn_eager_handle x = on_gpu(&t, 3), shape, y, sum, same, dims = te_ints(&t, two, 2), zero = te_ints(&t, axis, 1);
   REQUIRE_OK(tn_eager_shape(t.session, x, &shape, &t.err), &t.err);
-  SCENE_CHECK(strcmp(device_of(&t, shape), GPU0) == 0 && !is_there(&t, shape)); /* the host reads it again */
+  SCENE_CHECK(strcmp(device_of(&t, shape), GPU0) == 0 && !is_there(&t, shape)); /* for the host to read again */
   long before = copies();
   REQUIRE_OK(tn_eager_reshape(t.session, x, dims, &y, &t.err), &t.err);
   SCENE_CHECK(copies() == before); /* a view */
@@ -247,8 +249,8 @@ static int scene_shapes(void)
   return 0;
 }
 
-/* What no kernel makes is brought there when the program says that it is to be there: views of the host's,
- * constants. */
+/* Values that no kernel makes (views of host tensors, constants) are copied to the device if the
+ * program asks for them there. */
 static int scene_brought(void)
 {
   static const int64_t n[] = { N };
@@ -276,7 +278,8 @@ static int scene_brought(void)
   return 0;
 }
 
-/* Several threads in one session, each with a chain of its own; tensors are deleted behind them. */
+/* Several threads in one session, each with a chain of its own; tensors are deleted along the
+ * way. */
 static void run_chains(te *t, int thread, atomic_int *wrong)
 {
   tn_error err = TN_ERROR_INIT;
@@ -370,12 +373,12 @@ static int scene_two(void)
 
 static void gpu_eager__tensors_move_between_two_devices(void)
 {
-  static const char *const environment[] = { "POCL_DEVICES=basic pthread", NULL }; /* where PoCL is, it has two then */
+  static const char *const environment[] = { "POCL_DEVICES=basic pthread", NULL }; /* two devices on PoCL */
   const char *text;
   gpu_kit_begin();
   GPU_NEEDS_DEVICE();
   int status = gpu_kit_run("two", environment, &text);
-  if (status == 77) TAP_SKIP("this OpenCL has no second device");
+  if (status == 77) TAP_SKIP("OpenCL has a single device");
   CHECK_MSG(status == 0, "%d: %s", status, text);
 }
 
@@ -430,7 +433,7 @@ static int scene_policies(void) /* S-EAG-26 */
     if (check_moved(&t, ints, CPU0, GPU0, st, sum) != 0) return 1;
     st = call(&t, cpu, n, n_there, &sum);
     if (check_moved(&t, ints, GPU0, CPU0, st, sum) != 0) return 1;
-    st = tn_eager_add(t.session, host, there, &sum, &t.err); /* the default device: its inputs are on several */
+    st = tn_eager_add(t.session, host, there, &sum, &t.err); /* the default device, as its inputs are on several */
     if (check_moved(&t, floats, GPU0, CPU0, st, sum) != 0) return 1;
     tn_set_log_sink(NULL, NULL);
     tn_eager_op_destroy(gpu);
@@ -467,7 +470,7 @@ static int scene_soft(void) /* S-CFG-02, S-CFG-03 */
         SCENE_CHECK(strstr(tn_error_message(&t.err), "kernel") != NULL, "%s", tn_error_message(&t.err));
       }
     }
-    out = called(&t, anywhere, there, none); /* nobody asked: the default device */
+    out = called(&t, anywhere, there, none); /* no device was named: the default device */
     SCENE_CHECK(strcmp(device_of(&t, out), CPU0) == 0);
     tn_eager_op_destroy(unique);
     tn_eager_op_destroy(anywhere);
@@ -476,7 +479,8 @@ static int scene_soft(void) /* S-CFG-02, S-CFG-03 */
   return 0;
 }
 
-/* A variable is on the CPU: what it is given comes there, what is read comes from there. */
+/* A variable is on the CPU: values assigned to it are copied there, values read from it are
+ * there. */
 static int scene_variables(void)
 {
   static const int64_t n[] = { N };
@@ -515,7 +519,7 @@ static int scene_memory(void)
   te_release(&t, y);
   REQUIRE_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
   long made = calls_of("clCreateBuffer");
-  for (int i = 0; i < 50; i++) { /* each takes the memory of the one before */
+  for (int i = 0; i < 50; i++) { /* each reuses the memory of the one before */
     REQUIRE_OK(tn_eager_neg(t.session, x, &y, &t.err), &t.err);
     te_release(&t, y);
   }
@@ -523,7 +527,7 @@ static int scene_memory(void)
   cl.set("clCreateBuffer", 1, 1, NO_MEMORY);
   tn_status st = TN_OK;
   for (int i = 0; i < 4 && st == TN_OK; i++)
-    st = tn_eager_neg(t.session, x, &y, &t.err); /* until the pool has no more */
+    st = tn_eager_neg(t.session, x, &y, &t.err); /* until the pool is exhausted */
   SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED && y.id == 0, "%d %s", (int)st, tn_error_message(&t.err));
   st = TN_OK;
   for (int i = 0; i < 4 && st == TN_OK; i++) st = tn_eager_copy_to_device(t.session, vector(&t, 1), GPU0, &y, &t.err);
@@ -536,7 +540,8 @@ static int scene_memory(void)
   return 0;
 }
 
-/* The session's limit holds for what is on a device, too. What is unused goes before it refuses anything. */
+/* The session's memory limit applies to device memory, too. Unused memory is freed before an
+ * operation is refused. */
 static int scene_limit(void)
 {
   SCENE_CHECK(attach());
@@ -557,7 +562,7 @@ static int scene_limit(void)
   return 0;
 }
 
-/* Tensors that the program took out outlive the session; what it did not take goes with it. */
+/* Tensors that the program has obtained outlive the session; all others are freed with it. */
 static int scene_close(void)
 {
   float found[N];
@@ -584,9 +589,10 @@ static int scene_close(void)
   return 0;
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
-/* A session from its opening to its end: a tensor goes there, two operations, and it comes back. */
+/* A session from opening to closing: a tensor is copied to the device, two operations run, and
+ * the result is copied back. */
 static tn_status live(void *options)
 {
   static const float data[N];
@@ -620,7 +626,7 @@ static int scene_faults(void)
   for (int i = 0; cl.function(i) != NULL; i++) {
     const char *function = cl.function(i);
     long n = -cl.calls(i);
-    if (strncmp(function, "clGet", 5) == 0) continue; /* tests/gpu/gpu_faults.c */
+    if (strncmp(function, "clGet", 5) == 0) continue; /* tested in tests/gpu/gpu_faults.c */
     SCENE_CHECK(live(&t.options) == TN_OK, "%s", warned.text);
     n += cl.calls(i);
     for (long k = 1; k <= n; k++) {

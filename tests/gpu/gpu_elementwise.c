@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise chains and what moves elements on the runtime gpu: a chain is one launch, and results are those of
- * `direct`, whatever broadcasts, joins, is empty, short or of too many dimensions. */
+/* Elementwise chains and ops that move elements on the runtime gpu: a chain is one launch, and
+ * results equal those of `direct`, with broadcasting, joined, empty and short arguments, and too
+ * many dimensions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 #define MOST_FEEDS 24
 
-/* ---- the log: what a plan has on the device ---- */
+/* ---- the log: nodes on the device ---- */
 
 static struct {
   int nodes, on_cpu, launches; /* of the last plan */
@@ -46,7 +47,7 @@ static double number(void)
 
 static uint16_t half_of(float x)
 {
-  /* Of numbers whose half is normal; cut off, not rounded: any half will do. */
+  /* Numbers that are normal as halves; truncated rather than rounded, as any half will do. */
   uint32_t u;
   memcpy(&u, &x, sizeof u);
   if ((u & 0x7fffffff) < 0x38800000) return 0;
@@ -71,7 +72,7 @@ static void put_number(tn_tensor *t, int64_t i, double x)
   }
 }
 
-/* A placeholder and what it is fed with. */
+/* A placeholder and the tensor it is fed. */
 static tn_output feed(scene *s, tn_dtype dtype, int32_t rank, const int64_t *dims)
 {
   char name[16];
@@ -143,14 +144,21 @@ static double value_at(const tn_tensor *t, int64_t i)
   }
 }
 
+static double tolerance(tn_dtype dtype)
+{
+  switch (dtype) {
+  case TN_FLOAT: return 1e-5;
+  case TN_DOUBLE: return 1e-12;
+  case TN_HALF: return 4e-3;
+  case TN_BFLOAT16: return 3e-2;
+  default: return 0;
+  }
+}
+
 static void check_same(const tn_tensor *a, const tn_tensor *b)
 {
   tn_dtype dtype = tn_tensor_dtype(a);
-  double near = dtype == TN_FLOAT      ? 1e-5
-                : dtype == TN_DOUBLE   ? 1e-12
-                : dtype == TN_HALF     ? 4e-3
-                : dtype == TN_BFLOAT16 ? 3e-2
-                                       : 0;
+  double near = tolerance(dtype);
   CHECK_INT(tn_tensor_dtype(b), dtype);
   REQUIRE_INT(tn_tensor_rank(b), tn_tensor_rank(a));
   for (int32_t d = 0; d < tn_tensor_rank(a); d++) REQUIRE_INT(tn_tensor_dims(b)[d], tn_tensor_dims(a)[d]);
@@ -163,7 +171,7 @@ static void check_same(const tn_tensor *a, const tn_tensor *b)
   }
 }
 
-/* The device's answer is that of the CPU; what the plan had is left in `seen`. */
+/* The results on the device equal those of the CPU; the log's counts of the plan are in `seen`. */
 static void compare(int level, build_fn build, const void *what)
 {
   tn_tensor *cpu = answer("direct", level, build, what), *device = answer("gpu:placement=device", level, build, what);
@@ -186,7 +194,7 @@ static tn_output build_chain(scene *s, const void *what)
 static void gpu_elementwise__a_chain_is_one_launch(void)
 {
   GPU_NEEDS_DEVICE();
-  static const int64_t sizes[] = { 1, 2, 85, 4096, 4097 }; /* also such as no work item's four elements fit */
+  static const int64_t sizes[] = { 1, 2, 85, 4096, 4097 }; /* some are not multiples of a work item's four elements */
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     compare(1, build_chain, &sizes[i]);
     CHECK_INT(seen.nodes, 1);
@@ -242,7 +250,7 @@ static void gpu_elementwise__arguments_broadcast(void)
 
 typedef struct parts {
   size_t n;
-  int64_t rows, width, step; /* part k is width + k * step wide */
+  int64_t rows, width, step; /* part k has a width of width + k * step */
 } parts;
 
 static tn_output join(scene *s, const parts *p, int64_t *width)
@@ -304,7 +312,7 @@ static tn_output build_typed(scene *s, const void *what)
   return ts_op2(s->graph, p->op, "out", x, y);
 }
 
-static void gpu_elementwise__numbers_of_all_types_are_those_of_the_cpu(void)
+static void gpu_elementwise__results_of_all_types_equal_those_of_the_cpu(void)
 {
   GPU_NEEDS_DEVICE();
   static const typed all[] = {
@@ -336,8 +344,8 @@ static void gpu_elementwise__chains_of_short_floats(void)
   }
 }
 
-/* What divides by zero is a matter of test_gpu_data_faults. */
-static void gpu_elementwise__integers_are_divided_there(void)
+/* Division by zero is tested in gpu_data_faults.c. */
+static void gpu_elementwise__integers_are_divided_on_the_device(void)
 {
   GPU_NEEDS_DEVICE();
   static const char *const ops[] = { "Div", "FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "Mod" };
@@ -406,13 +414,13 @@ static void gpu_elementwise__reductions_follow_chains(void)
   CHECK_INT(seen.on_cpu, 0);
 }
 
-/* ---- sizes for which work is shared out: chunks of long sums, tiles of matrices, groups for rows ---- */
+/* ---- sizes that divide the work: chunks of long sums, tiles of matrices, groups for rows ---- */
 
 typedef struct sized {
   const char *op;
   int32_t rank;
   int64_t dims[4];
-  int32_t n; /* integers of the second input; 0: it has none, -1: a scalar */
+  int32_t n; /* integers of the second input; 0: there is no such input, -1: it is a scalar */
   int32_t ints[4];
 } sized;
 
@@ -479,9 +487,9 @@ TAP_MAIN(
   TAP_TEST(gpu_elementwise__no_elements_launch_nothing),
   TAP_TEST(gpu_elementwise__arguments_broadcast),
   TAP_TEST(gpu_elementwise__joined_arguments_are_read_in_their_parts),
-  TAP_TEST(gpu_elementwise__numbers_of_all_types_are_those_of_the_cpu),
+  TAP_TEST(gpu_elementwise__results_of_all_types_equal_those_of_the_cpu),
   TAP_TEST(gpu_elementwise__chains_of_short_floats),
-  TAP_TEST(gpu_elementwise__integers_are_divided_there),
+  TAP_TEST(gpu_elementwise__integers_are_divided_on_the_device),
   TAP_TEST(gpu_elementwise__too_many_dimensions_stay_on_the_cpu),
   TAP_TEST(gpu_elementwise__reductions_follow_chains),
   TAP_TEST(gpu_elementwise__long_reductions),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu on an OpenCL that fails: every function in turn, at each of its calls, by
- * tests/plugins/opencl_faults.c in place of the loader. Whatever fails, there is a status with a message that names the
- * function, nothing is left behind, and the next session starts clean. */
+/* The runtime gpu on an OpenCL that fails: every function in turn, at each of its calls, with
+ * tests/plugins/opencl_faults.c in place of the loader. Whatever fails, there is a status with a
+ * message that names the function, nothing is leaked, and the next session starts clean. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +21,10 @@ static const char *const *with_queues(const char *const *environment)
   return more;
 }
 
-/* ---- a life ---- */
+/* ---- a session ---- */
 
 enum { SIDE = 24 };
-static bool in_branch; /* the nodes stand in a branch, so that the kit runs the plan and the device a part of it */
+static bool in_branch; /* the nodes are in a branch, so that the kit runs the plan and the device a part of it */
 
 static tn_output cast(tn_graph *graph, const char *name, tn_output x, tn_dtype to)
 {
@@ -37,8 +37,8 @@ static tn_output cast(tn_graph *graph, const char *name, tn_output x, tn_dtype t
   return (tn_output){ op, 0 };
 }
 
-/* y = relu(x w + x) - x / x, w constant: a product and what follows it, and beside that a quotient of integers, which
- * is looked at (x is 1). */
+/* y = relu(x w + x) - x / x, w constant: a product and the nodes after it, and a quotient of
+ * integers, which is checked (x is 1). */
 static void life_graph(ts *t)
 {
   int64_t dims[2] = { SIDE, SIDE };
@@ -87,7 +87,7 @@ static tn_status step(ts *t)
   return st;
 }
 
-/* A session from its opening to its end, with two steps; message gets what went wrong. */
+/* A session from opening to closing, with two steps; an error is returned in message. */
 static tn_status live(char *message, size_t size)
 {
   ts t;
@@ -102,8 +102,8 @@ static tn_status live(char *message, size_t size)
 
 /* ---- every call in turn ---- */
 
-/* What may fail once without anybody noticing: releasing, what has another way, what only informs, and memory, which is
- * asked for again when what is free was given back. */
+/* Functions whose failure may go unnoticed once: releases, functions with an alternative, mere
+ * queries, and allocation, which is retried after free memory was given back. */
 static bool may_pass(const char *function)
 {
   static const char *const parts[] = { "clRelease",       "clGet",    "clCreateProgramWithBinary",
@@ -124,7 +124,7 @@ static int fail_at(const char *function, long nth, int for_good, int code)
   int met = cl.met();
   cl.set(NULL, 0, 0, 0);
   if (!met) {
-    SCENE_CHECK(st == TN_OK, "%s %ld was not met: %s", function, nth, message);
+    SCENE_CHECK(st == TN_OK, "%s %ld was not called: %s", function, nth, message);
     return 0;
   }
   bool at_the_end = strcmp(function, "clFinish") == 0 && nth > 2; /* each step waits once */
@@ -134,7 +134,7 @@ static int fail_at(const char *function, long nth, int for_good, int code)
   const char *name = code == OUT_OF_RESOURCES ? "CL_OUT_OF_RESOURCES" : "CL_DEVICE_NOT_AVAILABLE";
   bool named = strstr(message, function) != NULL || (for_good && strstr(message, name) != NULL);
   SCENE_CHECK(st == TN_OK || named, "%s %ld: the message does not name it: %s", function, nth, message);
-  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s %ld (%d, %s): alive are %s", function, nth, for_good, message,
+  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s %ld (%d, %s): still alive: %s", function, nth, for_good, message,
               alive());
   tn_status next = live(again, sizeof again);
   SCENE_CHECK(next == TN_OK, "%s %ld (%d, %s): the next session: %s", function, nth, for_good, message, again);
@@ -149,7 +149,7 @@ static int scene_sweep(void)
   long before[MOST_FUNCTIONS], n[MOST_FUNCTIONS];
   int n_functions = 0, wrong = 0, tried = 0;
   SCENE_CHECK(attach());
-  for (int i = 0; i < 3; i++) /* what is made once in a process, and on disk, is there then */
+  for (int i = 0; i < 3; i++) /* objects made once per process, and on disk, exist afterwards */
     SCENE_CHECK(live(message, sizeof message) == TN_OK, "%s", message);
   while (n_functions < MOST_FUNCTIONS && cl.function(n_functions) != NULL) n_functions++;
   for (int i = 0; i < n_functions; i++) before[i] = cl.calls(i);
@@ -171,7 +171,7 @@ static int scene_sweep_branch(void)
   return scene_sweep();
 }
 
-/* As on a processor that shares the host's memory, and as on one that has its own. */
+/* As on a processor that shares memory with the host, and as on one that has its own. */
 static void gpu_faults__each_function_at_each_call(void)
 {
   gpu_kit_begin();
@@ -188,7 +188,7 @@ static void gpu_faults__each_function_in_a_part_of_a_plan(void)
   gpu_kit_play("sweep_branch", with_faults("gpu", NULL));
 }
 
-/* ---- before there is a session ---- */
+/* ---- before the first session ---- */
 
 static int scene_init(void)
 {
@@ -219,7 +219,7 @@ static void gpu_faults__looking_for_devices(void)
   }
 }
 
-/* ---- a context for many ---- */
+/* ---- a shared context ---- */
 
 static int scene_shared(void)
 {
@@ -238,8 +238,8 @@ static int scene_shared(void)
   return 0;
 }
 
-/* S-CFG-23: what a device gave to sessions it has back when the last of them is gone. */
-static void gpu_faults__sessions_share_a_context_and_the_last_gives_it_back(void)
+/* S-CFG-23: the last of several sessions returns everything to the device. */
+static void gpu_faults__the_last_session_frees_the_shared_context(void)
 {
   GPU_NEEDS_DEVICE();
   gpu_kit_play("shared", with_faults(NULL, NULL));
@@ -260,9 +260,9 @@ static int scene_lost(void)
   SCENE_CHECK(st == TN_UNAVAILABLE, "%d %s", (int)st, tn_error_message(&a.err));
   SCENE_CHECK(strstr(tn_error_message(&a.err), "clEnqueueNDRangeKernel") != NULL, "%s", tn_error_message(&a.err));
   SCENE_CHECK(strstr(tn_error_message(&a.err), "CL_DEVICE_NOT_AVAILABLE") != NULL, "%s", tn_error_message(&a.err));
-  SCENE_CHECK(step(&a) == TN_UNAVAILABLE, "%s", tn_error_message(&a.err)); /* its context is of no use any more */
+  SCENE_CHECK(step(&a) == TN_UNAVAILABLE, "%s", tn_error_message(&a.err)); /* its context is unusable */
   SCENE_CHECK(start(&b) == TN_OK && step(&b) == TN_OK, "%s",
-              tn_error_message(&b.err)); /* one that begins has its own */
+              tn_error_message(&b.err)); /* a new session has a new context */
   ts_fini(&a);
   SCENE_CHECK(step(&b) == TN_OK, "%s", tn_error_message(&b.err));
   ts_fini(&b);
@@ -270,7 +270,7 @@ static int scene_lost(void)
   return 0;
 }
 
-static void gpu_faults__a_lost_device_ends_its_sessions_only(void)
+static void gpu_faults__a_lost_device_ends_only_its_sessions(void)
 {
   GPU_NEEDS_DEVICE();
   gpu_kit_play("lost", with_faults(NULL, NULL));
@@ -290,17 +290,17 @@ static int scene_memory(void)
   return 0;
 }
 
-static void gpu_faults__no_device_memory_is_said_so(void)
+static void gpu_faults__lack_of_device_memory_is_reported(void)
 {
   GPU_NEEDS_DEVICE();
   gpu_kit_play("memory", with_faults("gpu", NULL));
 }
 
-/* ---- what the device gives at once ---- */
+/* ---- the largest allocation ---- */
 
-enum { N_ALIVE = 12 }; /* values of 256 KiB that are there at one time */
+enum { N_ALIVE = 12 }; /* values of 256 KiB that are alive at the same time */
 
-/* y = x + 2 x + 3 x + ..., the longest ago made one last */
+/* y = x + 2 x + 3 x + ..., the oldest value being used last */
 static void wide_graph(ts *t)
 {
   char name[20];
@@ -354,7 +354,7 @@ static int scene_parts(void)
 {
   uint64_t blocks = 0;
   SCENE_CHECK(attach());
-  for (int i = 0; i < 3; i++) { /* what is made once in a process is there after the first */
+  for (int i = 0; i < 3; i++) { /* objects made once per process exist after the first round */
     if (live_in_parts() != 0) return 1;
     SCENE_CHECK(i < 2 || tn_test_live_blocks() <= blocks, "%lld blocks more",
                 (long long)(tn_test_live_blocks() - blocks));
@@ -363,10 +363,11 @@ static int scene_parts(void)
   return 0;
 }
 
-/* All values of a step may be more than the device gives at once, each of them may not. */
-static void gpu_faults__values_lie_in_several_parts_of_memory(void)
+/* The values of a step together may exceed the device's largest allocation; each of them must
+ * not. */
+static void gpu_faults__values_use_several_parts_of_memory(void)
 {
-  static const char *const types[] = { "gpu", NULL }; /* NULL: PoCL's shares the host's memory */
+  static const char *const types[] = { "gpu", NULL }; /* NULL: PoCL's device shares memory with the host */
   GPU_NEEDS_DEVICE();
   for (size_t i = 0; i < 2; i++) {
     const char *environment[8];
@@ -391,7 +392,7 @@ static int scene_types(void)
     tn_error err = TN_ERROR_INIT;
     if (plugin_open_session(targets[i], &session, &err) != TN_OK) {
       printf("%s: %s\n", targets[i], tn_error_message(&err));
-      return i == 2 ? 77 : 1; /* there is one device only */
+      return i == 2 ? 77 : 1; /* there is only one device */
     }
     SCENE_CHECK(tn_session_device(session, 1, &info, &err) == TN_OK && info.model != NULL);
     snprintf(models[i], sizeof models[i], "%s", info.model);
@@ -402,8 +403,8 @@ static int scene_types(void)
   return 0;
 }
 
-/* A GPU goes before a CPU, wherever the driver lists it. */
-static void gpu_faults__the_first_device_is_a_gpu_where_there_is_one(void)
+/* A GPU takes precedence over a CPU, wherever the driver lists it. */
+static void gpu_faults__the_first_device_is_a_gpu_if_there_is_one(void)
 {
   GPU_NEEDS_DEVICE();
   const char *text, *environment[8];
@@ -413,7 +414,7 @@ static void gpu_faults__the_first_device_is_a_gpu_where_there_is_one(void)
   environment[n++] = "POCL_DEVICES=pthread basic";
   environment[n] = NULL;
   int status = gpu_kit_run("types", environment, &text);
-  if (status == 77) TAP_SKIP("this OpenCL has no second device");
+  if (status == 77) TAP_SKIP("OpenCL has a single device");
   CHECK_MSG(status == 0, "%d: %s", status, text);
 }
 
@@ -431,8 +432,8 @@ TAP_MAIN_WITH(setup, NULL,
   TAP_TEST(gpu_faults__each_function_at_each_call),
   TAP_TEST(gpu_faults__each_function_in_a_part_of_a_plan),
   TAP_TEST(gpu_faults__looking_for_devices),
-  TAP_TEST(gpu_faults__sessions_share_a_context_and_the_last_gives_it_back),
-  TAP_TEST(gpu_faults__a_lost_device_ends_its_sessions_only),
-  TAP_TEST(gpu_faults__no_device_memory_is_said_so),
-  TAP_TEST(gpu_faults__values_lie_in_several_parts_of_memory),
-  TAP_TEST(gpu_faults__the_first_device_is_a_gpu_where_there_is_one))
+  TAP_TEST(gpu_faults__the_last_session_frees_the_shared_context),
+  TAP_TEST(gpu_faults__a_lost_device_ends_only_its_sessions),
+  TAP_TEST(gpu_faults__lack_of_device_memory_is_reported),
+  TAP_TEST(gpu_faults__values_use_several_parts_of_memory),
+  TAP_TEST(gpu_faults__the_first_device_is_a_gpu_if_there_is_one))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans with branches, loops and functions on the runtime gpu: what stands in them runs on the device. On PoCL, or
- * whatever device there is; tests are skipped without one, unless TENON_TEST_GPU=required. */
+/* Plans with branches, loops and functions on the runtime gpu: the nodes inside run on the
+ * device. Uses PoCL or any other device; tests are skipped without one, unless
+ * TENON_TEST_GPU=required. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -19,7 +20,7 @@ static const char *const targets[] = { DEVICE, APART };
 
 static struct {
   pthread_mutex_t mu;
-  int parts; /* that were made for the device */
+  int parts; /* number of parts made for the device */
 } said = { .mu = PTHREAD_MUTEX_INITIALIZER };
 
 static void hear(void *user, int32_t level, const char *line)
@@ -56,13 +57,13 @@ static void listen_no_more(void)
   BODY("tanh", "Tanh", "input: 'product:product:0'", T("DT_FLOAT"))
 #define FED IN("x", "DT_FLOAT") IN("m", "DT_FLOAT") IN("p", "DT_BOOL")
 
-/* A While, in front of it and behind it something. */
+/* A While with nodes before and after it. */
 static const char while_text[] = LIBRARY(BELOW(A_AND_W) LOOP("Body", LAYER RET("b", "tanh:y:0")))
     FED NODE("twice", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT"))
         COUNT("w", "While", "Below", "Body", "input: 'twice' input: 'm'", F F)
             NODE("out", "Neg", "input: 'w:2'", T("DT_FLOAT"));
 
-/* A While whose body has a While, and a text that goes through no device. */
+/* A While nested in another's body, and a string, which no device handles. */
 static const char nested_text[] = LIBRARY(BELOW(A_AND_W) LOOP("Inner", LAYER RET("b", "tanh:y:0")) LOOP(
     "Outer", BODY("none", "Const", "", INT_OF("0")) BODY("three", "Const", "", INT_OF("3"))
                  BODY("in", "While", "input: 'none:output:0' input: 'three:output:0' input: 'a' input: 'w'",
@@ -71,7 +72,7 @@ static const char nested_text[] = LIBRARY(BELOW(A_AND_W) LOOP("Inner", LAYER RET
     FED COUNT("w", "While", "Below", "Outer", "input: 'x' input: 'm'", F F)
         NODE("out", "Square", "input: 'w:2'", T("DT_FLOAT"));
 
-/* A branch, with a function that is called on one side. */
+/* A branch, and a function called on one side of it. */
 #define DOUBLED                                                                 \
   UNARY("Doubled", BODY("sum", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT")) \
                        BODY("exp", "Exp", "input: 'sum:z:0'", T("DT_FLOAT")) RET("y", "exp:y:0"))
@@ -106,8 +107,7 @@ static const char frame_text[] = FED IN("n", "DT_INT32") NODE("zero", "Const", "
 
 static const struct graph {
   const char *text;
-  const char *inside[2]; /* by level: a node that stands in a branch, a loop or a function; one that has others in it
-                            has the last's name */
+  const char *inside[2]; /* per level, a node inside; a fused node has its last member's name */
 } graphs[] = { { while_text, { "product", "tanh" } },
                { nested_text, { "product", "tanh" } },
                { branch_text, { "product", "product" } },
@@ -157,7 +157,7 @@ static void check_like(ts *gpu, ts *direct, int64_t rows, int32_t n, tn_bool sid
 
 /* ---- tests ---- */
 
-static void gpu_flow__gives_the_cpus_answers(void)
+static void gpu_flow__results_equal_those_of_the_cpu(void)
 {
   GPU_NEEDS_DEVICE();
   for (int g = 0; g < N_GRAPHS; g++)
@@ -178,8 +178,8 @@ static void gpu_flow__gives_the_cpus_answers(void)
     }
 }
 
-/* S-MD-02: records say that what stands inside ran on the device, each time. */
-static void gpu_flow__what_stands_inside_runs_on_the_device(void)
+/* S-MD-02: each time a node inside runs, the records name the device. */
+static void gpu_flow__nodes_inside_run_on_the_device(void)
 {
   GPU_NEEDS_DEVICE();
   static const int times[N_GRAPHS] = { 5, 15, 1, 5 };
@@ -212,7 +212,7 @@ static void gpu_flow__what_stands_inside_runs_on_the_device(void)
     }
 }
 
-static void gpu_flow__says_where_nodes_run(void)
+static void gpu_flow__reports_where_nodes_run(void)
 {
   GPU_NEEDS_DEVICE();
   ts t;
@@ -236,7 +236,7 @@ static void gpu_flow__says_where_nodes_run(void)
   ts_fini(&t);
 }
 
-/* However many turns and steps: what a part needs is made once. */
+/* A part's objects are made once, however many iterations and steps there are. */
 static void gpu_flow__a_second_step_builds_nothing(void)
 {
   GPU_NEEDS_DEVICE();
@@ -246,26 +246,26 @@ static void gpu_flow__a_second_step_builds_nothing(void)
     tn_tensor *out;
     listen();
     open_on(&t, DEVICE, 1, graphs[g].text);
-    for (int i = 0; i < 2; i++) { /* the second step finds what the first one left */
+    for (int i = 0; i < 2; i++) { /* the second step reuses objects of the first */
       REQUIRE_OK(run_flow(&t, 4, 3, 1, NULL, NULL, &out), &t.err);
       tn_tensor_unref(out);
     }
     int parts = said.parts;
     CHECK(parts > 0);
-    for (int i = 0; i < 2; i++) { /* a turn allocates nothing */
+    for (int i = 0; i < 2; i++) { /* an iteration does not allocate */
       uint64_t before = tn_test_allocations();
       REQUIRE_OK(run_flow(&t, 4, i == 0 ? 3 : 60, 1, NULL, NULL, &out), &t.err);
       made[i] = tn_test_allocations() - before;
       tn_tensor_unref(out);
     }
     CHECK_INT(said.parts, parts);
-    if (graphs[g].text != nested_text) CHECK(made[1] <= made[0] + 2); /* spare tensors go now and then */
+    if (graphs[g].text != nested_text) CHECK(made[1] <= made[0] + 2); /* spare tensors are freed now and then */
     ts_fini(&t);
     listen_no_more();
   }
 }
 
-static void gpu_flow__late_steps_are_told_so(void)
+static void gpu_flow__late_steps_exceed_their_time_limit(void)
 {
   GPU_NEEDS_DEVICE();
   FOR_TARGETS(target)
@@ -274,7 +274,7 @@ static void gpu_flow__late_steps_are_told_so(void)
     tn_run_options options;
     tn_tensor *out;
     open_on(&t, target, 1, while_text);
-    REQUIRE_OK(run_flow(&t, 4, 3, 1, NULL, NULL, &out), &t.err); /* programs are there */
+    REQUIRE_OK(run_flow(&t, 4, 3, 1, NULL, NULL, &out), &t.err); /* programs have been compiled */
     tn_tensor_unref(out);
     tn_run_options_init(&options);
     options.timeout_ms = 50;
@@ -298,7 +298,7 @@ static void *many_steps(void *arg)
   return NULL;
 }
 
-static void gpu_flow__steps_at_once(void)
+static void gpu_flow__concurrent_steps(void)
 {
   GPU_NEEDS_DEVICE();
   for (int g = 0; g < N_GRAPHS; g++) {
@@ -341,10 +341,10 @@ static void gpu_flow__without_memory(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(gpu_flow__gives_the_cpus_answers),
-  TAP_TEST(gpu_flow__what_stands_inside_runs_on_the_device),
-  TAP_TEST(gpu_flow__says_where_nodes_run),
+  TAP_TEST(gpu_flow__results_equal_those_of_the_cpu),
+  TAP_TEST(gpu_flow__nodes_inside_run_on_the_device),
+  TAP_TEST(gpu_flow__reports_where_nodes_run),
   TAP_TEST(gpu_flow__a_second_step_builds_nothing),
-  TAP_TEST(gpu_flow__late_steps_are_told_so),
-  TAP_TEST(gpu_flow__steps_at_once),
+  TAP_TEST(gpu_flow__late_steps_exceed_their_time_limit),
+  TAP_TEST(gpu_flow__concurrent_steps),
   TAP_TEST(gpu_flow__without_memory))

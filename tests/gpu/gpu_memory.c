@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory of the gpu runtime: its pool, what a session may have, tensors that live there; and how nodes are
- * built. */
+/* Device memory of the runtime gpu: its pool, limits of sessions, tensors in device memory; and
+ * building nodes. */
 #ifndef TEST_GPU
 #include <conformance/support/tap.h>
 static void gpu_memory__needs_opencl(void) { TAP_SKIP("built without OpenCL"); }
@@ -24,7 +24,7 @@ static gpu_pool_stats stats_of(gpu_device *d)
 
 /* ---- the pool ---- */
 
-static void gpu_memory__what_was_freed_is_used_again(void)
+static void gpu_memory__freed_blocks_are_reused(void)
 {
   GPU_PARTS_DEVICE(d);
   tn_error err = TN_ERROR_INIT;
@@ -38,7 +38,7 @@ static void gpu_memory__what_was_freed_is_used_again(void)
   cl_mem mem = a.mem;
   gpu_free(&a);
   CHECK_NULL(a.mem);
-  gpu_free(&a); /* nothing */
+  gpu_free(&a); /* no effect */
   REQUIRE_OK(gpu_alloc(budget, 101000, &b, &err), &err);
   CHECK(b.mem == mem);
   REQUIRE_OK(gpu_alloc(budget, 101000, &a, &err), &err);
@@ -63,7 +63,7 @@ static void gpu_memory__blocks_have_every_size(void)
     REQUIRE_OK(gpu_alloc(budget, bytes, &all[n], NULL), NULL);
     CHECK_MSG(all[n].bytes >= bytes && all[n].bytes <= bytes + bytes / 8 + 4096, "%zu bytes in %zu", bytes,
               all[n].bytes);
-    if (all[n].host != NULL) memset(all[n].host, (int)n, all[n].bytes); /* it is all there, and nobody else's */
+    if (all[n].host != NULL) memset(all[n].host, (int)n, all[n].bytes); /* all usable and not shared */
   }
   for (size_t i = 0; i < n; i++)
     if (all[i].host != NULL) CHECK_INT(((unsigned char *)all[i].host)[all[i].bytes - 1], i & 255);
@@ -72,7 +72,7 @@ static void gpu_memory__blocks_have_every_size(void)
   gpu_device_leave(d);
 }
 
-static void gpu_memory__what_is_free_goes_back_when_shapes_change(void)
+static void gpu_memory__free_blocks_are_released_when_shapes_change(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_budget *budget;
@@ -91,7 +91,7 @@ static void gpu_memory__what_is_free_goes_back_when_shapes_change(void)
   gpu_device_leave(d);
 }
 
-static void gpu_memory__the_pool_goes_with_the_last_user(void) /* S-CFG-23 */
+static void gpu_memory__the_pool_is_freed_with_the_last_user(void) /* S-CFG-23 */
 {
   GPU_PARTS_DEVICE(d);
   gpu_budget *budget;
@@ -106,7 +106,7 @@ static void gpu_memory__the_pool_goes_with_the_last_user(void) /* S-CFG-23 */
   CHECK_NULL(d->context);
 }
 
-static void gpu_memory__pinned_memory_is_the_hosts_and_kept(void)
+static void gpu_memory__pinned_memory_is_in_the_host_and_kept(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_budget *budget;
@@ -116,7 +116,7 @@ static void gpu_memory__pinned_memory_is_the_hosts_and_kept(void)
   REQUIRE_OK(gpu_budget_create(d, 0, &budget, NULL), NULL);
   REQUIRE_OK(gpu_pinned_alloc(d, 100000, &pinned, NULL), NULL);
   REQUIRE_PTR(pinned.host);
-  CHECK_INT(stats_of(d).used_bytes, 0); /* of the device */
+  CHECK_INT(stats_of(d).used_bytes, 0); /* not device memory */
   memcpy(pinned.host, values, sizeof values);
   REQUIRE_OK(gpu_alloc(budget, sizeof values, &block, NULL), NULL);
   cl_command_queue q = gpu_pool_queue(d->pool);
@@ -134,9 +134,9 @@ static void gpu_memory__pinned_memory_is_the_hosts_and_kept(void)
   gpu_device_leave(d);
 }
 
-/* ---- what a session may have ---- */
+/* ---- limits of sessions ---- */
 
-static void gpu_memory__a_limit_refuses_in_words(void)
+static void gpu_memory__errors_name_the_limit(void)
 {
   GPU_PARTS_DEVICE(d);
   tn_error err = TN_ERROR_INIT;
@@ -154,7 +154,7 @@ static void gpu_memory__a_limit_refuses_in_words(void)
   snprintf(used, sizeof used, "uses %zu", a.bytes);
   CHECK_CONTAINS(tn_error_message(&err), used);
   CHECK_CONTAINS(tn_error_message(&err), d->name);
-  CHECK_OK(gpu_alloc(other, 400 << 10, &c, &err), &err); /* another session has a limit of its own */
+  CHECK_OK(gpu_alloc(other, 400 << 10, &c, &err), &err); /* another session has its own limit */
   gpu_free(&a);
   CHECK_INT(gpu_budget_used(small), 0);
   CHECK_OK(gpu_alloc(small, 400 << 10, &b, &err), &err);
@@ -166,7 +166,7 @@ static void gpu_memory__a_limit_refuses_in_words(void)
   tn_error_clear(&err);
 }
 
-static void gpu_memory__more_than_the_device_has_is_refused(void)
+static void gpu_memory__sizes_beyond_the_device_are_rejected(void)
 {
   GPU_PARTS_DEVICE(d);
   tn_error err = TN_ERROR_INIT;
@@ -185,7 +185,7 @@ static void gpu_memory__more_than_the_device_has_is_refused(void)
   tn_error_clear(&err);
 }
 
-/* A driver that has no memory the first n times. */
+/* A driver without memory for the first `refusals` calls. */
 static __typeof__(cl.CreateBuffer) true_create;
 static int refusals;
 static cl_mem create_seldom(cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code)
@@ -196,7 +196,7 @@ static cl_mem create_seldom(cl_context context, cl_mem_flags flags, size_t bytes
   return NULL;
 }
 
-static void gpu_memory__is_tried_again_without_what_was_kept(void)
+static void gpu_memory__allocation_is_retried_after_freeing_kept_blocks(void)
 {
   GPU_PARTS_DEVICE(d);
   tn_error err = TN_ERROR_INIT;
@@ -223,7 +223,7 @@ static void gpu_memory__is_tried_again_without_what_was_kept(void)
   tn_error_clear(&err);
 }
 
-/* A driver that finds out when the memory is used, as those of graphics processors do. */
+/* A driver that detects lack of memory at the first use, as those of GPUs do. */
 static __typeof__(cl.EnqueueFillBuffer) true_fill;
 static cl_int fill_seldom(cl_command_queue q, cl_mem mem, const void *pattern, size_t size, size_t at, size_t n,
                           cl_uint waits, const cl_event *list, cl_event *done)
@@ -233,7 +233,7 @@ static cl_int fill_seldom(cl_command_queue q, cl_mem mem, const void *pattern, s
   return CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-static void gpu_memory__that_a_driver_only_promised_is_found_out(void)
+static void gpu_memory__memory_missing_at_first_use_is_detected(void)
 {
   GPU_PARTS_DEVICE(d);
   tn_error err = TN_ERROR_INIT;
@@ -310,7 +310,7 @@ static tn_tensor *tensor_of_six(gpu_device *d, gpu_budget *budget)
   REQUIRE_OK(gpu_alloc(budget, sizeof six, &b, NULL), NULL);
   fill_block(d, &b, six, 6);
   REQUIRE_OK(gpu_tensor(&b, NULL, TN_FLOAT, two_by_three, 2, &t, NULL), NULL);
-  CHECK_NULL(b.mem); /* taken over */
+  CHECK_NULL(b.mem); /* the tensor owns it now */
   return t;
 }
 
@@ -322,7 +322,7 @@ static void gpu_memory__tensors_outlive_session_and_budget(void) /* P-45 */
   REQUIRE_OK(gpu_budget_create(d, 0, &budget, NULL), NULL);
   tn_tensor *t = tensor_of_six(d, budget), *again;
   gpu_budget_unref(budget);
-  gpu_device_leave(d); /* the session's */
+  gpu_device_leave(d); /* for the session */
   CHECK_INT(d->n_users, 1);
   REQUIRE_OK(tn_tensor_read(t, found, sizeof found, NULL), NULL);
   CHECK_BYTES(found, six, sizeof six);
@@ -337,10 +337,10 @@ static void gpu_memory__tensors_outlive_session_and_budget(void) /* P-45 */
   CHECK_BYTES(found, six, sizeof six);
   tn_tensor_unref(again);
   CHECK_INT(d->n_users, 0);
-  CHECK_NULL(d->context); /* with it all that the driver had given */
+  CHECK_NULL(d->context); /* and so is everything that the driver had allocated */
 }
 
-static void gpu_memory__the_runtime_knows_its_tensors(void)
+static void gpu_memory__the_runtime_recognises_its_tensors(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_budget *budget;
@@ -412,7 +412,7 @@ static void gpu_memory__empty_tensors(void)
 }
 
 /* As on a device with memory of its own. */
-static void gpu_memory__device_memory_is_mapped_to_be_read(void)
+static void gpu_memory__device_memory_is_mapped_for_reading(void)
 {
   GPU_PARTS_DEVICE(d);
   bool visible = d->host_visible;
@@ -432,7 +432,7 @@ static void gpu_memory__device_memory_is_mapped_to_be_read(void)
   cl_event ready;
   CHECK(gpu_tensor_memory(t, d, &mem, &offset, &ready));
   CHECK_INT(offset, 0);
-  tn_tensor *part; /* where it begins cannot be asked: it is read like any other */
+  tn_tensor *part; /* its offset is unknown, so it is read like any other */
   const int64_t three[1] = { 3 };
   REQUIRE_OK(tn_tensor_from_buffer(TN_FLOAT, three, 1, tn_tensor_buffer(t), 12, &part, NULL), NULL);
   CHECK(!gpu_tensor_memory(part, d, &mem, &offset, &ready));
@@ -479,7 +479,7 @@ static void gpu_memory__missing_host_memory_leaks_nothing(void)
 
 /* ---- nodes ---- */
 
-/* A device of which only numbers are asked. */
+/* A device of which only the limits are used. */
 static const gpu_device numbers = { .max_group = 256, .local_bytes = 1000 };
 static const int64_t dims3[1] = { 3 };
 static const float elements[3] = { 7, 8, 9 };
@@ -530,7 +530,7 @@ static tn_status plan_all(gpu_node *n, tn_error *err)
   return gpu_node_done(n, err);
 }
 
-static void gpu_nodes__launches_are_what_was_asked_for(void)
+static void gpu_nodes__launches_are_as_requested(void)
 {
   gpu_node n;
   tn_error err = TN_ERROR_INIT;
@@ -553,20 +553,20 @@ static void gpu_nodes__launches_are_what_was_asked_for(void)
   CHECK(small == -2 && large == INT64_C(1) << 40 && real == 0.5f);
   CHECK_INT(l->n_dims, 2);
   CHECK(l->global[0] == 32 && l->global[1] == 8 && l->local[0] == 16 && l->local[1] == 4);
-  REQUIRE_PTR(l->next); /* the empty one is gone */
+  REQUIRE_PTR(l->next); /* the empty launch was removed */
   CHECK(l->next->copies && l->next->copy_to == 0 && l->next->copy_from == 1);
   CHECK_NULL(l->next->next);
   CHECK_INT(n.built->n_packs, 2);
   CHECK(n.built->scratch_bytes >= 12);
-  CHECK_INT(n_packed, 0); /* the device may have it */
+  CHECK_INT(n_packed, 0); /* the device may have it already */
   CHECK_INT(n.built->packs->bytes, 12);
   CHECK_BYTES(n.built->packs->next->data, ((const int32_t[]){ 4, 5 }), 8);
   gpu_built_free(n.built);
 }
 
-/* What nodes of two shapes read is packed for the first of them; when nobody has it any more it goes, and is packed
- * anew. */
-static void gpu_nodes__a_form_is_packed_once(void)
+/* The constant read by nodes of two shapes is packed for the first of them. It is freed with its
+ * last user, and packed anew for the next. */
+static void gpu_nodes__a_constant_is_packed_once(void)
 {
   GPU_PARTS_DEVICE(d);
   tn_error err = TN_ERROR_INIT;
@@ -615,7 +615,7 @@ static tn_status plan_group(gpu_node *n, tn_error *err)
 {
   gpu_launch *l = gpu_launch_file(n, "f", "big");
   gpu_range_1d(l, 1000, 512);
-  gpu_arg_input(l, 77); /* the first failure is told */
+  gpu_arg_input(l, 77); /* the first error is reported */
   return gpu_node_done(n, err);
 }
 static tn_status plan_local(gpu_node *n, tn_error *err)
@@ -669,7 +669,7 @@ static tn_status plan_not_constant(gpu_node *n, tn_error *err)
   return gpu_node_done(n, err);
 }
 
-static void gpu_nodes__what_cannot_be_built_is_told(void)
+static void gpu_nodes__errors_explain_why_a_node_cannot_be_built(void)
 {
   static const struct {
     tn_status (*plan)(gpu_node *n, tn_error *err);
@@ -695,24 +695,24 @@ static void gpu_nodes__what_cannot_be_built_is_told(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(gpu_memory__what_was_freed_is_used_again),
+  TAP_TEST(gpu_memory__freed_blocks_are_reused),
   TAP_TEST(gpu_memory__blocks_have_every_size),
-  TAP_TEST(gpu_memory__what_is_free_goes_back_when_shapes_change),
-  TAP_TEST(gpu_memory__the_pool_goes_with_the_last_user),
-  TAP_TEST(gpu_memory__pinned_memory_is_the_hosts_and_kept),
-  TAP_TEST(gpu_memory__a_limit_refuses_in_words),
-  TAP_TEST(gpu_memory__more_than_the_device_has_is_refused),
-  TAP_TEST(gpu_memory__is_tried_again_without_what_was_kept),
-  TAP_TEST(gpu_memory__that_a_driver_only_promised_is_found_out),
+  TAP_TEST(gpu_memory__free_blocks_are_released_when_shapes_change),
+  TAP_TEST(gpu_memory__the_pool_is_freed_with_the_last_user),
+  TAP_TEST(gpu_memory__pinned_memory_is_in_the_host_and_kept),
+  TAP_TEST(gpu_memory__errors_name_the_limit),
+  TAP_TEST(gpu_memory__sizes_beyond_the_device_are_rejected),
+  TAP_TEST(gpu_memory__allocation_is_retried_after_freeing_kept_blocks),
+  TAP_TEST(gpu_memory__memory_missing_at_first_use_is_detected),
   TAP_TEST(gpu_memory__threads_share_a_pool),
   TAP_TEST(gpu_memory__tensors_outlive_session_and_budget),
-  TAP_TEST(gpu_memory__the_runtime_knows_its_tensors),
+  TAP_TEST(gpu_memory__the_runtime_recognises_its_tensors),
   TAP_TEST(gpu_memory__a_tensor_waits_for_its_content),
   TAP_TEST(gpu_memory__empty_tensors),
-  TAP_TEST(gpu_memory__device_memory_is_mapped_to_be_read),
+  TAP_TEST(gpu_memory__device_memory_is_mapped_for_reading),
   TAP_TEST(gpu_memory__missing_host_memory_leaks_nothing),
-  TAP_TEST(gpu_nodes__launches_are_what_was_asked_for),
-  TAP_TEST(gpu_nodes__a_form_is_packed_once),
+  TAP_TEST(gpu_nodes__launches_are_as_requested),
+  TAP_TEST(gpu_nodes__a_constant_is_packed_once),
   TAP_TEST(gpu_nodes__missing_memory_leaks_nothing),
-  TAP_TEST(gpu_nodes__what_cannot_be_built_is_told))
+  TAP_TEST(gpu_nodes__errors_explain_why_a_node_cannot_be_built))
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of the runtime gpu that put elements at other places, and add them up there or along an axis: all is on the
- * device, and what comes out is what `direct` gives. */
+/* Ops of the runtime gpu that move elements, or add them up at other places or along an axis:
+ * all of it runs on the device, and results equal those of `direct`. */
 #include <stdio.h>
 
 #include "conformance/support/calls_kit.h"
@@ -40,7 +40,8 @@ typedef struct scene {
 #define CUMULATES_INTEGERS(axis, attrs) \
   GRAPH_OF("DT_INT32")                  \
   NODE("axis", "Const", "", INT_OF(axis)) NODE("y", "Cumsum", "input: 'x' input: 'axis'", T("DT_INT32") attrs)
-/* Updates for the rows that i names, in another order: the rows of x from its end. */
+/* Updates for the rows selected by i, in another order: the rows of x from the last to the
+ * first. */
 #define SCATTERS(op, type) \
   GRAPH_OF(type) INTS("axes", D("1"), INT_OF_32("\\000")) \
   NODE("turned", "ReverseV2", "input: 'x' input: 'axes'", T(type)) \
@@ -48,7 +49,8 @@ typedef struct scene {
   NODE("rows", "ExpandDims", "input: 'i' input: 'one'", T("DT_INT32")) NODE("one", "Const", "", INT_OF("1")) \
   NODE("y", op, "input: 'x' input: 'rows' input: 'updates'", T(type) INDICES)
 
-/* x of 6 x 20 as [batch, places, heads, features] and as [features, heads, places]; what attention does with them. */
+/* x of 6 x 20 as [batch, places, heads, features] and as [features, heads, places], with the
+ * products of attention. */
 #define EQUATION(name, text, x, y)                      \
   NODE(name, "Einsum", "input: '" x "' input: '" y "'", \
        T("DT_FLOAT") "attr { key: 'N' value { i: 2 } } attr { key: 'equation' value { s: '" text "' } }")
@@ -72,7 +74,7 @@ static const scene scenes[] = {
   { SCATTERS("TensorScatterSub", "DT_INT32"), TN_INT32, 5, 3, 4, { 1, 1, 1, 1 } },
   { SCATTERS("TensorScatterMax", "DT_FLOAT"), TN_FLOAT, 5, 3, 3, { 4, 0, 3 } },
   { SCATTERS("TensorScatterMin", "DT_INT32"), TN_INT32, 5, 3, 3, { 4, 0, 4 } },
-  { SCATTERS("TensorScatterUpdate", "DT_FLOAT"), TN_FLOAT, 5, 3, 5, { 3, 1, 3, 3, 0 } }, /* the last one stays */
+  { SCATTERS("TensorScatterUpdate", "DT_FLOAT"), TN_FLOAT, 5, 3, 5, { 3, 1, 3, 3, 0 } }, /* the last one wins */
   { GRAPH_OF("DT_FLOAT") INTS("shift", D("2"), INT_OF_32("\\003") "\\376\\377\\377\\377")
         INTS("axes", D("2"), INT_OF_32("\\001") INT_OF_32("\\000"))
             NODE("y", "Roll", "input: 'x' input: 'shift' input: 'axes'",
@@ -99,7 +101,7 @@ static const scene scenes[] = {
     TN_FLOAT, 4, 5, .n = 1 },
   { GRAPH_OF("DT_INT32") NODE("k", "Const", "", INT_OF("17"))
         NODE("top", "TopKV2", "input: 'x' input: 'k'", T("DT_INT32")) NODE("y", "Neg", "input: 'top:1'", T("DT_INT32")),
-    TN_INT32, 3, 300, .n = 1 }, /* equal ones: the first is first */
+    TN_INT32, 3, 300, .n = 1 }, /* equal elements: the first comes first */
   { GRAPH_OF("DT_INT32") INTS("shape", D("3"), INT_OF_32("\\005") INT_OF_32("\\002") INT_OF_32("\\007"))
         INTS("begin", D("3"), INT_OF_32("\\003") INT_OF_32("\\001") INT_OF_32("\\000"))
             INTS("end", D("3"), INT_OF_32("\\000") INT_OF_32("\\002") INT_OF_32("\\007"))
@@ -168,7 +170,7 @@ static void check_same(tn_tensor *a, tn_tensor *b, size_t number)
   CHECK_MSG(wrong == 0, "scene %zu: %d of %lld elements differ", number, wrong, (long long)tn_tensor_elements(a));
 }
 
-static void gpu_places__all_on_the_device_as_on_the_cpu(void)
+static void gpu_places__results_on_the_device_equal_those_of_the_cpu(void)
 {
   GPU_NEEDS_DEVICE();
   for (int level = 0; level <= 1; level++)
@@ -187,4 +189,4 @@ static void gpu_places__all_on_the_device_as_on_the_cpu(void)
     }
 }
 
-TAP_MAIN(TAP_TEST(gpu_places__all_on_the_device_as_on_the_cpu))
+TAP_MAIN(TAP_TEST(gpu_places__results_on_the_device_equal_those_of_the_cpu))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products, convolutions, pooling, normalisation, resizing, recurrent layers and their gradients on the runtime gpu:
- * results are those of `direct` for sizes that fill no tile, strides, dilations, paddings, batches and what follows a
- * product. */
+/* Products, convolutions, pooling, normalisation, resizing, recurrent layers and their gradients
+ * on the runtime gpu: results equal those of `direct` for sizes that do not fill a tile,
+ * strides, dilations, paddings, batches, and ops fused into a product. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "conformance/support/rnn_kit.h"
 #include "conformance/support/session_kit.h"
 
-/* ---- the log: what a plan has on the device ---- */
+/* ---- the log: nodes on the device ---- */
 
 static struct {
   int nodes, on_cpu, launches; /* of the last plan */
@@ -26,15 +26,16 @@ static void hear(void *user, int32_t level, const char *line)
                &seen.launches);
 }
 
-/* ---- a node in words ---- */
+/* ---- a node as text ---- */
 
 #define MOST 8
 
-/* inputs: shapes "2x7x9x3 3x3x3x8", of which "#1,2" is a constant of int32. attrs: "strides=1,2,2,1 padding=SAME
- * epsilon=0.1 adj_x=true". then: ops with one input behind it, "BiasAdd" and "Add" with another one. */
+/* inputs: shapes "2x7x9x3 3x3x3x8"; "#1,2" is an int32 constant. attrs: "strides=1,2,2,1
+ * padding=SAME epsilon=0.1 adj_x=true". then: ops with one input that follow, and "BiasAdd" and
+ * "Add" with a second input. */
 typedef struct line {
   const char *op, *inputs, *attrs, *then;
-  int outputs;         /* that are compared; 0: one */
+  int outputs;         /* outputs to compare; 0: one */
   int launches;        /* 0: any */
   int by_clblast;      /* launches with CLBlast; 0: any */
 } line;
@@ -64,7 +65,7 @@ static void put(tn_tensor *t, int64_t i, float x)
   switch (tn_tensor_dtype(t)) {
   case TN_DOUBLE: ((double *)data)[i] = x; break;
   case TN_BFLOAT16: ((uint16_t *)data)[i] = (uint16_t)(u >> 16); break;
-  case TN_HALF: /* cut off: any half will do */
+  case TN_HALF: /* truncated: any half will do */
     u = (u & 0x7fffffff) < 0x38800000 ? 0 : (u >> 16 & 0x8000) | ((u & 0x7fffffff) - 0x38000000) >> 13;
     ((uint16_t *)data)[i] = (uint16_t)u;
     break;
@@ -94,7 +95,7 @@ static double get(const tn_tensor *t, int64_t i)
   }
 }
 
-/* Numbers of "2x7" or "1,2"; returns behind the last one. */
+/* Reads the numbers of "2x7" or "1,2"; returns the position after the last one. */
 static const char *read_numbers(const char *at, int64_t *out, size_t *n)
 {
   char *end;
@@ -136,7 +137,7 @@ static tn_output add_sizes(scene *s, const int64_t *values, size_t n)
   return out;
 }
 
-/* "name=value" by the look of the value. */
+/* "name=value"; the kind follows from the form of the value. */
 static const char *set_attr(tn_operation_builder *b, const char *at)
 {
   char name[40] = "", value[80] = "";
@@ -161,7 +162,7 @@ static const char *set_attr(tn_operation_builder *b, const char *at)
   return at;
 }
 
-/* What FusedBatchNorm and its like read for each channel is float and above 0. */
+/* Inputs that FusedBatchNorm and its like read per channel are float and above 0. */
 static void add_inputs(scene *s, tn_operation_builder *b, const char *op, const char *at)
 {
   const bool norm = strncmp(op, "FusedBatchNorm", 14) == 0, grad = strstr(op, "Grad") != NULL;
@@ -276,7 +277,7 @@ static bool same(const tn_tensor *a, const tn_tensor *b, char *why, size_t room)
 
 #define OWN "gpu:placement=device,blas=own"
 #define CLBLAST "gpu:placement=device,blas=clblast"
-static const char *target = OWN; /* of what is checked */
+static const char *target = OWN; /* for the checks */
 
 static void check_line(const line *l, tn_dtype dtype)
 {
@@ -305,13 +306,13 @@ static void check_all(const line *lines, size_t n, tn_dtype dtype)
 
 /* ---- products ---- */
 
-/* Sizes that leave tiles of each kind partly empty: many of them, few, narrow ones, a few rows. */
+/* Sizes that leave tiles of each kind partly empty: many tiles, few, narrow ones, a few rows. */
 static const line any_size[] = {
   { "MatMul", "257x19 19x257", "", .launches = 1 },
   { "MatMul", "19x257 257x19", "transpose_a=true transpose_b=true" },
   { "MatMul", "500x9 9x500", "" },
   { "MatMul", "300x50 50x7", "" },
-  { "MatMul", "33x1000 1000x40", "", .launches = 2, .by_clblast = 1 }, /* terms are shared */
+  { "MatMul", "33x1000 1000x40", "", .launches = 2, .by_clblast = 1 }, /* terms are shared out */
   { "MatMul", "33x37 37x35", "" },
   { "MatMul", "37x33 35x37", "transpose_a=true transpose_b=true" },
   { "MatMul", "1x1 1x1", "" },
@@ -361,7 +362,7 @@ static void gpu_products__batches_broadcast(void)
   CHECK_ALL(batches, TN_FLOAT);
 }
 
-/* A step of a chain is part of the product's launch. */
+/* The next step of a chain is part of the product's launch. */
 static const line followed[] = {
   { "MatMul", "33x37 37x35", "", "BiasAdd Relu", .launches = 1, .by_clblast = 2 },
   { "MatMul", "33x37 37x35", "", "BiasAdd AddV2 Relu6", .launches = 1 },
@@ -373,7 +374,7 @@ static const line followed[] = {
   { "DepthwiseConv2dNative", "2x7x9x3 3x3x3x2", "strides=1,1,1,1 padding=SAME", "BiasAdd AddV2 Relu", .launches = 1 },
 };
 
-static void gpu_products__what_follows_is_in_the_launch(void)
+static void gpu_products__ops_that_follow_are_in_the_launch(void)
 {
   GPU_NEEDS_DEVICE();
   CHECK_ALL(followed, TN_FLOAT);
@@ -478,7 +479,7 @@ static void gpu_products__resizing(void)
   CHECK_ALL(lines, TN_FLOAT);
 }
 
-/* ---- by CLBlast ---- */
+/* ---- CLBlast ---- */
 
 static void hear_clblast(void *user, int32_t level, const char *text)
 {
@@ -486,7 +487,8 @@ static void hear_clblast(void *user, int32_t level, const char *text)
   if (strstr(text, " are computed by libclblast") != NULL) *(bool *)user = true;
 }
 
-/* Where there is none, or the plugin was built without it, own kernels do what is asked of CLBlast. */
+/* False if there is no CLBlast, or the plugin was built without it: own kernels then compute all
+ * products. */
 static bool has_clblast(void)
 {
   bool has = false;
@@ -504,11 +506,11 @@ static bool has_clblast(void)
 
 #define CHECK_ALL_BY_CLBLAST(lines, dtype) (target = CLBLAST, CHECK_ALL(lines, dtype), target = OWN)
 
-/* Small ones, batches at once, and what needs temporary memory. */
+/* Small products, batches, and products that need temporary memory. */
 static void gpu_products__clblast_multiplies(void)
 {
   GPU_NEEDS_DEVICE();
-  if (!has_clblast()) TAP_SKIP("CLBlast is not there");
+  if (!has_clblast()) TAP_SKIP("CLBlast is not available");
   static const line large[] = {
     { "MatMul", "700x701 701x820", "", .by_clblast = 1 },
     { "MatMul", "701x700 820x701", "transpose_a=true transpose_b=true", "BiasAdd Relu", .by_clblast = 2 },
@@ -526,11 +528,11 @@ static void gpu_products__clblast_multiplies(void)
   CHECK_ALL_BY_CLBLAST(doubles, TN_DOUBLE);
 }
 
-/* What it does not do, and convolutions that are products. */
+/* Products that CLBlast does not compute, and convolutions that are products. */
 static void gpu_products__clblast_leaves_the_rest_to_own_kernels(void)
 {
   GPU_NEEDS_DEVICE();
-  if (!has_clblast()) TAP_SKIP("CLBlast is not there");
+  if (!has_clblast()) TAP_SKIP("CLBlast is not available");
   static const line halves[] = { { "MatMul", "33x900 900x35", "", .by_clblast = 2 } };
   static const line pointwise[] = {
     { "Conv2D", "1x5x5x900 1x1x900x9", "strides=1,1,1,1 padding=SAME", .by_clblast = 1 },
@@ -543,11 +545,11 @@ static void gpu_products__clblast_leaves_the_rest_to_own_kernels(void)
   CHECK_ALL_BY_CLBLAST(convolutions, TN_FLOAT);
 }
 
-/* Its programs go with the context and come again with the next. */
-static void gpu_products__clblast_in_one_session_after_the_other(void)
+/* Its programs are freed with the context and made again with the next. */
+static void gpu_products__clblast_in_consecutive_sessions(void)
 {
   GPU_NEEDS_DEVICE();
-  if (!has_clblast()) TAP_SKIP("CLBlast is not there");
+  if (!has_clblast()) TAP_SKIP("CLBlast is not available");
   static const line one[] = { { "MatMul", "33x1000 1000x40", "", .by_clblast = 1 } };
   for (int i = 0; i < 20; i++) CHECK_ALL_BY_CLBLAST(one, TN_FLOAT);
 }
@@ -572,7 +574,7 @@ static void run_net(const char *on, const rnn_net *net, tn_tensor **out)
   ts_fini(&t);
 }
 
-/* A layer's launches are those of its steps, and no state leaves the device between them. */
+/* A layer's launches are those of its steps, and its state stays on the device between them. */
 static void gpu_products__recurrent_layers(void)
 {
   GPU_NEEDS_DEVICE();
@@ -599,7 +601,7 @@ TAP_MAIN(
   TAP_TEST(gpu_products__few_rows),
   TAP_TEST(gpu_products__all_types),
   TAP_TEST(gpu_products__batches_broadcast),
-  TAP_TEST(gpu_products__what_follows_is_in_the_launch),
+  TAP_TEST(gpu_products__ops_that_follow_are_in_the_launch),
   TAP_TEST(gpu_products__convolutions),
   TAP_TEST(gpu_products__gradients_of_convolutions),
   TAP_TEST(gpu_products__depthwise_convolutions),
@@ -608,5 +610,5 @@ TAP_MAIN(
   TAP_TEST(gpu_products__resizing),
   TAP_TEST(gpu_products__clblast_multiplies),
   TAP_TEST(gpu_products__clblast_leaves_the_rest_to_own_kernels),
-  TAP_TEST(gpu_products__clblast_in_one_session_after_the_other),
+  TAP_TEST(gpu_products__clblast_in_consecutive_sessions),
   TAP_TEST(gpu_products__recurrent_layers))

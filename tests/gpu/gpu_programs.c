@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of the gpu runtime: compiled once, shared, kept on disk, and what is said when they do not compile. */
+/* Programs of the runtime gpu: compiled once, shared, cached on disk, and errors of compilation. */
 #define _GNU_SOURCE
 #ifndef TEST_GPU
 #include <conformance/support/tap.h>
@@ -23,9 +23,9 @@ static const char twice[] = "__kernel void twice(IN(x), OUT(y), const int n) {\n
                             "  if (i < n) y[i] = x[i] * FACTOR;\n"
                             "}\n";
 
-/* ---- what the log says of programs ---- */
+/* ---- the log ---- */
 
-static char last_line[400]; /* of those about programs, when a context goes */
+static char last_line[400]; /* the last line about programs, logged when a context is freed */
 static void keep_line(void *user, int32_t level, const char *line)
 {
   (void)user, (void)level;
@@ -41,7 +41,7 @@ static void setup(void)
 }
 static void teardown(void) { tn_set_log_sink(NULL, NULL); }
 
-/* The number in front of a word of the last line. */
+/* The number before a word in the last line. */
 static int counted(const char *word)
 {
   const char *at = strstr(last_line, word);
@@ -50,7 +50,7 @@ static int counted(const char *word)
   return atoi(at);
 }
 
-/* A folder of the test's own for binaries; with NULL none is kept. */
+/* A folder for binaries in the scratch folder; NULL disables the cache. */
 static const char *cache_in(const char *name)
 {
   static char path[600];
@@ -72,7 +72,7 @@ static tn_status get_one(gpu_device *d, const char *text, const char *options, c
   return st;
 }
 
-/* Gets programs [first, end) with a context of its own, as a process would that begins. */
+/* Gets programs [first, end) with a new context, as a new process would. */
 static void get_these(int first, int end)
 {
   tn_error err = TN_ERROR_INIT;
@@ -156,7 +156,7 @@ static void *ask_for_three(void *user)
   return NULL;
 }
 
-static void gpu_programs__threads_that_ask_for_the_same_share_it(void)
+static void gpu_programs__threads_share_equal_programs(void)
 {
   cache_in(NULL);
   GPU_PARTS_DEVICE(d);
@@ -175,7 +175,7 @@ static void gpu_programs__threads_that_ask_for_the_same_share_it(void)
   CHECK_INT(counted(" compiled"), 3);
 }
 
-static void gpu_programs__one_that_does_not_compile_shows_the_line(void)
+static void gpu_programs__errors_of_compilation_show_the_line(void)
 {
   cache_in(NULL);
   tn_error err = TN_ERROR_INIT;
@@ -189,7 +189,7 @@ static void gpu_programs__one_that_does_not_compile_shows_the_line(void)
   CHECK_CONTAINS(text, "program 'twice' (-DN=1) does not compile");
   CHECK(strstr(text, ", line ") == NULL || strstr(text, "line 3, 'x[1] = nowhere;'") != NULL);
   CHECK_MSG(strstr(text, "nowhere") != NULL || strstr(text, "the compiler says no more") != NULL, "%s", text);
-  /* It is tried again, and others are none the worse. */
+  /* It is compiled again, and other programs are not affected. */
   CHECK_STATUS(
       get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1", &program, &err),
       TN_INTERNAL, &err);
@@ -198,7 +198,7 @@ static void gpu_programs__one_that_does_not_compile_shows_the_line(void)
   gpu_device_leave(d);
 }
 
-/* A driver's log as the next ones say it. */
+/* The compiler's log returned by the next builds. */
 static const char *log_text;
 static cl_int tell_log(cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *to,
                        size_t *needed)
@@ -209,7 +209,7 @@ static cl_int tell_log(cl_program program, cl_device_id device, cl_program_build
   return CL_SUCCESS;
 }
 
-static void gpu_programs__each_compiler_s_log_names_the_line(void)
+static void gpu_programs__the_line_is_found_in_logs_of_all_compilers(void)
 {
   static const struct {
     const char *log, *said;
@@ -242,7 +242,7 @@ static void gpu_programs__each_compiler_s_log_names_the_line(void)
   gpu_device_leave(d);
 }
 
-static void gpu_programs__a_failed_one_leaves_none_of_the_call(void)
+static void gpu_programs__a_failure_frees_all_programs_of_the_call(void)
 {
   cache_in(NULL);
   tn_error err = TN_ERROR_INIT;
@@ -280,7 +280,7 @@ static void gpu_programs__missing_memory_leaks_nothing(void)
 
 /* ---- on disk ---- */
 
-/* Calls fn with each file of a cache. */
+/* Calls fn with each file of a cache; returns their number. */
 static int each_file(const char *cache, void (*fn)(const char *path))
 {
   char folder[700], path[1000];
@@ -297,14 +297,14 @@ static int each_file(const char *cache, void (*fn)(const char *path))
   return n;
 }
 
-static void gpu_programs__are_read_from_disk_the_second_time(void)
+static void gpu_programs__are_read_from_disk_next_time(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_device_leave(d);
   const char *cache = cache_in("second");
   get_in_new_context(3);
   CHECK_INT(counted(" compiled"), 3);
-  CHECK_INT(each_file(cache, NULL), 3); /* no temporary file is left */
+  CHECK_INT(each_file(cache, NULL), 3); /* there are no temporary files */
   get_in_new_context(3);
   CHECK_INT(counted(" compiled"), 0);
   CHECK_INT(counted(" read"), 3);
@@ -317,7 +317,7 @@ static void gpu_programs__are_read_from_disk_the_second_time(void)
   CHECK_INT(counted(" read"), 1);
 }
 
-/* A child that has not touched OpenCL yet. */
+/* Runs in a child that has not used OpenCL yet. */
 static void gpu_programs__another_process_reads_them(void)
 {
   const char *path = tap_build_path("tests/gpu/gpu_programs");
@@ -339,7 +339,7 @@ static void gpu_programs__another_process_reads_them(void)
 
 static void gpu_programs__child(void)
 {
-  if (getenv("GPU_TEST_CACHE") == NULL) TAP_SKIP("of gpu_programs__another_process_reads_them");
+  if (getenv("GPU_TEST_CACHE") == NULL) TAP_SKIP("runs only as a child of gpu_programs__another_process_reads_them");
   unsetenv("TENON_GPU_CACHE_BYTES");
   setenv("TENON_CACHE_DIR", getenv("GPU_TEST_CACHE"), 1);
   get_in_new_context(2);
@@ -375,8 +375,9 @@ static void make_link(const char *path)
   CHECK_INT(symlink(elsewhere, path), 0);
 }
 
-/* What is not as it was written is compiled, and is there again afterwards. */
-static void gpu_programs__files_that_are_not_whole_are_written_again(void)
+/* If a file differs from what was written, the program is compiled, and the file is written
+ * again. */
+static void gpu_programs__damaged_files_are_written_again(void)
 {
   static const struct {
     const char *what;
@@ -397,7 +398,7 @@ static void gpu_programs__files_that_are_not_whole_are_written_again(void)
   }
 }
 
-static void gpu_programs__what_is_no_file_is_left_alone(void)
+static void gpu_programs__only_regular_files_are_read(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_device_leave(d);
@@ -406,18 +407,18 @@ static void gpu_programs__what_is_no_file_is_left_alone(void)
   each_file(cache, make_folder);
   get_in_new_context(1);
   CHECK_INT(counted(" compiled"), 1);
-  get_in_new_context(1); /* a folder cannot be replaced by a file */
+  get_in_new_context(1); /* a file does not replace a folder */
   CHECK_INT(counted(" compiled"), 1);
   cache = cache_in("link");
   get_in_new_context(1);
   each_file(cache, make_link);
-  get_in_new_context(1); /* the link is not followed, and is replaced */
+  get_in_new_context(1); /* the link is not followed, but replaced */
   CHECK_INT(counted(" compiled"), 1);
   get_in_new_context(1);
   CHECK_INT(counted(" read"), 1);
 }
 
-/* Sound by all that the file says, but not for this driver. */
+/* Makes a file that looks valid but is not for this driver. */
 static void make_foreign(const char *path)
 {
   char bytes[1 << 16];
@@ -440,7 +441,7 @@ static void make_foreign(const char *path)
   fclose(f);
 }
 
-static void gpu_programs__a_binary_that_the_driver_refuses_is_compiled(void)
+static void gpu_programs__binaries_refused_by_the_driver_are_compiled_again(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_device_leave(d);
@@ -453,21 +454,21 @@ static void gpu_programs__a_binary_that_the_driver_refuses_is_compiled(void)
   CHECK_INT(counted(" read"), 1);
 }
 
-static void gpu_programs__work_without_a_folder_to_write_to(void)
+static void gpu_programs__work_without_a_writable_folder(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_device_leave(d);
   char path[700];
   const char *cache = cache_in("file");
   snprintf(path, sizeof path, "%s", cache);
-  int fd = open(path, O_CREAT | O_WRONLY, 0600); /* where a folder should be; also root cannot write below it */
+  int fd = open(path, O_CREAT | O_WRONLY, 0600); /* not a folder, so not even root can write below it */
   REQUIRE(fd >= 0);
   close(fd);
   for (int i = 0; i < 2; i++) {
     get_in_new_context(2);
     CHECK_INT(counted(" compiled"), 2);
   }
-  cache_in(NULL); /* switched off */
+  cache_in(NULL); /* disables the cache */
   get_in_new_context(1);
   CHECK_INT(counted(" compiled"), 1);
 }
@@ -479,7 +480,7 @@ static void add_size(const char *path)
   if (stat(path, &st) == 0) bytes_there += st.st_size;
 }
 
-static void gpu_programs__what_was_used_last_stays_below_the_limit(void)
+static void gpu_programs__the_most_recently_used_stay_below_the_limit(void)
 {
   GPU_PARTS_DEVICE(d);
   gpu_device_leave(d);
@@ -491,8 +492,8 @@ static void gpu_programs__what_was_used_last_stays_below_the_limit(void)
   int64_t most = bytes_there + bytes_there / 16;
   snprintf(text, sizeof text, "%lld", (long long)most);
   setenv("TENON_GPU_CACHE_BYTES", text, 1);
-  usleep(20000); /* files know their age in ticks */
-  get_these(0, 1); /* the first is the one that was used last */
+  usleep(20000); /* the age of files is measured in ticks */
+  get_these(0, 1); /* the first one becomes the most recently used */
   CHECK_INT(counted(" read"), 1);
   get_these(4, 5);
   bytes_there = 0;
@@ -506,16 +507,16 @@ static void gpu_programs__what_was_used_last_stays_below_the_limit(void)
 }
 
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(gpu_programs__equal_requests_give_one_program),
-              TAP_TEST(gpu_programs__threads_that_ask_for_the_same_share_it),
-              TAP_TEST(gpu_programs__one_that_does_not_compile_shows_the_line),
-              TAP_TEST(gpu_programs__each_compiler_s_log_names_the_line),
-              TAP_TEST(gpu_programs__a_failed_one_leaves_none_of_the_call),
+              TAP_TEST(gpu_programs__threads_share_equal_programs),
+              TAP_TEST(gpu_programs__errors_of_compilation_show_the_line),
+              TAP_TEST(gpu_programs__the_line_is_found_in_logs_of_all_compilers),
+              TAP_TEST(gpu_programs__a_failure_frees_all_programs_of_the_call),
               TAP_TEST(gpu_programs__missing_memory_leaks_nothing),
-              TAP_TEST(gpu_programs__are_read_from_disk_the_second_time),
+              TAP_TEST(gpu_programs__are_read_from_disk_next_time),
               TAP_TEST(gpu_programs__another_process_reads_them), TAP_TEST(gpu_programs__child),
-              TAP_TEST(gpu_programs__files_that_are_not_whole_are_written_again),
-              TAP_TEST(gpu_programs__what_is_no_file_is_left_alone),
-              TAP_TEST(gpu_programs__a_binary_that_the_driver_refuses_is_compiled),
-              TAP_TEST(gpu_programs__work_without_a_folder_to_write_to),
-              TAP_TEST(gpu_programs__what_was_used_last_stays_below_the_limit))
+              TAP_TEST(gpu_programs__damaged_files_are_written_again),
+              TAP_TEST(gpu_programs__only_regular_files_are_read),
+              TAP_TEST(gpu_programs__binaries_refused_by_the_driver_are_compiled_again),
+              TAP_TEST(gpu_programs__work_without_a_writable_folder),
+              TAP_TEST(gpu_programs__the_most_recently_used_stay_below_the_limit))
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the runtime gpu that use several queues, and several devices: results are those of `direct`, whatever runs
- * beside what. */
+/* Steps of the runtime gpu on several queues and devices: results equal those of `direct`,
+ * whatever runs concurrently. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,11 +45,13 @@ static void add_text(drawn *d, const char *text)
   d->size += n;
 }
 
-/* What it may read: one of the last nodes, so that there are chains, or any, so that there are branches. */
+/* An input of the next node: one of the latest nodes, to make chains, or any node, to make
+ * branches. */
 static int input_of(const drawn *d, uint32_t *seed)
 {
-  uint32_t r = next(seed);
-  return r % 3 == 0 ? (int)(r / 3 % (uint32_t)d->n) : d->n - 1 - (int)(r / 3 % (uint32_t)(d->n < 4 ? d->n : 4));
+  uint32_t r = next(seed), n = (uint32_t)d->n;
+  if (r % 3 == 0) return (int)(r / 3 % n);
+  return d->n - 1 - (int)(r / 3 % (n < 4 ? n : 4));
 }
 
 static void add_node(drawn *d, uint32_t *seed, int devices)
@@ -75,7 +77,7 @@ static void add_node(drawn *d, uint32_t *seed, int devices)
   d->n++;
 }
 
-/* Two feeds, of which one may lie on a device, and nodes that keep their values small. */
+/* Two feeds, one of which may be on a device, and nodes that keep their values small. */
 static void draw(drawn *d, uint32_t seed, int devices)
 {
   char text[400];
@@ -132,7 +134,7 @@ static bool agree(tn_tensor *a, tn_tensor *b)
   return true;
 }
 
-/* Three steps, the second with other values, the third with what the one before gave in n1's place. */
+/* Three steps, the second with other values, the third with n1 fed from a result of the second. */
 static bool same_as_direct(const char *target, uint32_t seed, int devices)
 {
   static drawn d;
@@ -165,7 +167,7 @@ static const char *const one_device[] = { "gpu:placement=device,queues=3",
                                           "gpu:placement=device,queues=1,copies=always",
                                           "gpu:placement=device,queues=4,copies=always,fetch=device", "gpu:queues=2" };
 
-static void gpu_queues__random_graphs_give_what_direct_gives(void)
+static void gpu_queues__random_graphs_give_the_results_of_direct(void)
 {
   gpu_kit_begin();
   GPU_NEEDS_DEVICE();
@@ -211,7 +213,7 @@ static const char *place_of(ts *t, const char *node)
   return tn_session_device_of(t->session, node, &placed, &t->err) == TN_OK ? placed.device : tn_error_message(&t->err);
 }
 
-/* Which devices the records of a step name: bit i for GPU:i. */
+/* The devices named by the records of a step: bit i for GPU:i. */
 static int devices_in(ts *t, tn_run_metadata *m, tn_tensor *const *in)
 {
   const char *feeds[] = { "n0", "n1" }, *fetch = "both";
@@ -233,7 +235,8 @@ static int devices_in(ts *t, tn_run_metadata *m, tn_tensor *const *in)
   return found;
 }
 
-/* Nodes run where their names say, those without one where their inputs are; who asks is told so. */
+/* Nodes run on the device named in the graph, others where their inputs are; the places that the
+ * session reports agree. */
 static int scene_named(void)
 {
   ts t;
@@ -277,7 +280,8 @@ static int64_t begin_of(tn_run_metadata *m, const char *node)
   return -1;
 }
 
-/* What one device does for long does not keep the other one from beginning, though the graph has it first. */
+/* Long work on one device does not delay the start of the other, even if the graph lists it
+ * first. */
 static int scene_beside(void)
 {
   const int64_t dims[] = { 384, 384 };
@@ -298,7 +302,7 @@ static int scene_beside(void)
   return 0;
 }
 
-/* Each device has its own limit: what is too much for one is said of that one. */
+/* Each device has its own limit; the error is about the device whose limit is exceeded. */
 static int scene_limits(void)
 {
   ts t;
@@ -323,16 +327,16 @@ static int scene_two(void)
   return scene_named() != 0 || scene_beside() != 0 || scene_limits() != 0 || scene_random() != 0;
 }
 
-static void gpu_queues__nodes_run_on_the_device_that_they_name(void)
+static void gpu_queues__nodes_run_on_the_device_they_name(void)
 {
   GPU_NEEDS_DEVICE();
   const char *environment[] = { "POCL_DEVICES=pthread basic", NULL }, *text;
   int status = gpu_kit_run("two", environment, &text);
-  if (status == 77) TAP_SKIP("this OpenCL has no second device: %s", text);
+  if (status == 77) TAP_SKIP("OpenCL has a single device: %s", text);
   CHECK_MSG(status == 0, "%d: %s", status, text);
 }
 
-/* ---- at once ---- */
+/* ---- concurrency ---- */
 
 static struct {
   pthread_mutex_t mu;
@@ -348,7 +352,7 @@ static void hear(void *user, int32_t level, const char *line)
   pthread_mutex_unlock(&said.mu);
 }
 
-/* The number in front of a word of the last line about a plan; -1: it is not there. */
+/* The number before a word in the last line about a plan; -1 if it is missing. */
 static int said_of(const char *word)
 {
   const char *at = NULL;
@@ -358,7 +362,8 @@ static int said_of(const char *word)
   return atoi(at);
 }
 
-/* Copies have two queues of their own: with copies=always, and on a device whose memory is not the host's. */
+/* Copies have two queues of their own with copies=always, and on a device with memory of its
+ * own. */
 static void count_queues(const char *target, int alone, int with_copies)
 {
   static drawn d;
@@ -380,7 +385,7 @@ static void count_queues(const char *target, int alone, int with_copies)
   tn_tensor_unref(in[1]);
 }
 
-static void gpu_queues__as_many_as_the_setting_says(void)
+static void gpu_queues__the_setting_limits_their_number(void)
 {
   GPU_NEEDS_DEVICE();
   count_queues("gpu:placement=device,queues=1,copies=always", 1, 1);
@@ -392,10 +397,10 @@ static const gpu_scene scenes[] = { { "two", scene_two } };
 
 static void setup(void)
 {
-  gpu_kit_scenes("gpu_queues__random_graphs_give_what_direct_gives", scenes, sizeof scenes / sizeof *scenes);
+  gpu_kit_scenes("gpu_queues__random_graphs_give_the_results_of_direct", scenes, sizeof scenes / sizeof *scenes);
 }
 
 TAP_MAIN_WITH(setup, NULL,
-  TAP_TEST(gpu_queues__random_graphs_give_what_direct_gives),
-  TAP_TEST(gpu_queues__nodes_run_on_the_device_that_they_name),
-  TAP_TEST(gpu_queues__as_many_as_the_setting_says))
+  TAP_TEST(gpu_queues__random_graphs_give_the_results_of_direct),
+  TAP_TEST(gpu_queues__nodes_run_on_the_device_they_name),
+  TAP_TEST(gpu_queues__the_setting_limits_their_number))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by check-gpu.sh and check-gpu-sample.sh behind tool_kit.sh: ends the test where gpu has no device, and has what both run.
+# Sourced by check-gpu.sh and check-gpu-sample.sh after tool_kit.sh: ends the test if gpu has no
+# device, and defines the shared parts.
 if ! "$tenon" runtimes explain gpu >probed 2>&1; then
   if [ "${TENON_TEST_GPU:-}" = required ]; then
     echo 'not ok 1 - there is a device'
@@ -11,7 +12,7 @@ if ! "$tenon" runtimes explain gpu >probed 2>&1; then
   exit 0
 fi
 
-# PoCL's compiler keeps memory of its own, and its threads: neither is what the address sanitizer is asked about here.
+# PoCL's compiler leaks memory, and so do its threads; the address sanitizer is not meant to report that.
 ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 export ASAN_OPTIONS
 
@@ -23,17 +24,17 @@ result() { # STATUS NAME
 
 models=${TENON_MODELS:-$src/../shared/models}
 
-# A model has its answers, and all of its largest plan is on the device; of one that trains half: it reads and writes variables on
-# the CPU.
+# A model gives its recorded results, and its largest plan is completely on the device. For a model
+# that trains this is at least half: it reads and writes variables on the CPU.
 run_model() { # NAME
   if [ ! -d "$models/$1" ]; then
     n=$((n + 1))
-    echo "ok $n - $1 # SKIP it is not in TENON_MODELS"
+    echo "ok $n - $1 # SKIP not in TENON_MODELS"
     return
   fi
   TENON_LOG=info "$build/tests/oracle/run/oracle_run" --runtime gpu:placement=device --only "models/$1" "$models" >out 2>&1
   grep -q '^1 passed, 0 failed' out
-  result $? "$1 has its answers"
+  result $? "$1 gives its recorded results"
   awk -v trains="$(case $1 in train-*) echo 1 ;; *) echo 0 ;; esac)" '
     match($0, /: [0-9]+ nodes on the device, [0-9]+ on the CPU/) {
       split(substr($0, RSTART + 2, RLENGTH), word, " ")
@@ -48,12 +49,13 @@ run_model() { # NAME
   result $status "$1: $(cat share)"
 }
 
-# Of what kernels of the device claim, one case for each type of each op at level 0: it passes, and the node is on the device.
-# --few: two types of each op. --within N: what can be begun in N seconds.
-# Excused are those that a case feeds with what must be known when the node is planned, and a view of what is fed.
+# At level 0, one case for each type of each op that kernels of the device claim: it passes, and
+# the node is on the device. --few: two types of each op. --within N: the cases that can be started
+# in N seconds. Excused are cases that feed values which must be known when the node is planned,
+# and views of feeds.
 run_sample() { # [OPTION]...
   "$tenon" ops --runtime gpu --json >ops 2>out
-  result $? 'what gpu claims can be asked'
+  result $? 'the claims of gpu can be listed'
   "$build/tests/oracle/run/oracle_run" --runtime gpu:placement=device --level 0 "$@" --sample ops "$src/tests/oracle" >out 2>&1
   grep -q '^[1-9][0-9]* passed, 0 failed' out
   result $? "one case for each op and type${1+ ($*)}: $(grep '^[0-9]* types of ops' out)"

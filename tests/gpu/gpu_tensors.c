@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu as a program meets it through memory and programs: tensors that stay on the device, limits, what a
- * second session need not compile, what goes back to the driver. */
+/* The runtime gpu as seen by a program through memory and programs: tensors that stay on the
+ * device, limits, programs that a second session need not compile, memory returned to the
+ * driver. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,8 +10,8 @@
 #include "tests/support/gpu_kit.h"
 #include "conformance/support/session_kit.h"
 
-static const char *cache; /* a folder of the test's own */
-static char lines[8000];  /* of the log about programs and memory */
+static const char *cache; /* in the scratch folder */
+static char lines[8000];  /* of the log, about programs and memory */
 static void keep_line(void *user, int32_t level, const char *line)
 {
   (void)user, (void)level;
@@ -63,7 +64,7 @@ static void check_three(const tn_tensor *t, float a, float b, float c)
   CHECK_BYTES(found, wanted, sizeof wanted);
 }
 
-static void gpu_tensors__what_is_fetched_there_is_fed_from_there(void)
+static void gpu_tensors__tensors_fetched_on_the_device_are_fed_from_there(void)
 {
   GPU_NEEDS_DEVICE();
   ts t;
@@ -72,19 +73,19 @@ static void gpu_tensors__what_is_fetched_there_is_fed_from_there(void)
   REQUIRE_OK(run(&t, "x:0", x, "y:0", &y), &t.err);
   CHECK(is_on_device(y));
   check_three(y, 2, 4, 6);
-  REQUIRE_OK(run(&t, "x:0", y, "y:0", &z), &t.err); /* the shapes are those of before, the place is not */
+  REQUIRE_OK(run(&t, "x:0", y, "y:0", &z), &t.err); /* the same shapes as before in another memory */
   check_three(z, 4, 8, 12);
   tn_tensor_unref(z);
   REQUIRE_OK(run(&t, "y:0", y, "z:0", &z), &t.err);
   check_three(z, 4, 16, 36);
-  check_three(y, 2, 4, 6); /* a feed is never written */
+  check_three(y, 2, 4, 6); /* feeds are never written */
   tn_tensor_unref(z);
   tn_tensor_unref(y);
   tn_tensor_unref(x);
   ts_fini(&t);
 }
 
-static void gpu_tensors__are_the_hosts_unless_asked_for(void)
+static void gpu_tensors__are_in_host_memory_by_default(void)
 {
   GPU_NEEDS_DEVICE();
   ts t;
@@ -113,7 +114,7 @@ static void gpu_tensors__outlive_session_and_keep_the_runtime(void) /* P-45, S-C
   CHECK_STATUS(tn_runtime_unregister("gpu", &err), TN_FAILED_PRECONDITION, &err);
   tn_error_clear(&err);
   check_three(y, 2, 4, 6);
-  /* It is good for another session, too. */
+  /* Another session can use it, too. */
   open_on(&t, "gpu:placement=device,fetch=device");
   REQUIRE_OK(run(&t, "x:0", y, "y:0", &again), &t.err);
   check_three(again, 4, 8, 12);
@@ -122,10 +123,10 @@ static void gpu_tensors__outlive_session_and_keep_the_runtime(void) /* P-45, S-C
   tn_tensor_unref(x);
   CHECK(strstr(lines, "gpu: memory of") == NULL);
   tn_tensor_unref(y);
-  CHECK_CONTAINS(lines, "gpu: memory of"); /* all of it went back with the last tensor */
+  CHECK_CONTAINS(lines, "gpu: memory of"); /* all memory was returned with the last tensor */
 }
 
-static void gpu_tensors__other_runtimes_take_them(void)
+static void gpu_tensors__other_runtimes_accept_them(void)
 {
   static const char *const targets[] = { "direct", "threaded", "gpu:placement=host", "gpu:placement=device" };
   GPU_NEEDS_DEVICE();
@@ -139,7 +140,7 @@ static void gpu_tensors__other_runtimes_take_them(void)
     CHECK_OK(run(&t, "y:0", y, "z:0", &z), &t.err);
     if (z != NULL) check_three(z, 4, 16, 36);
     tn_tensor_unref(z);
-    CHECK_OK(run(&t, "y:0", y, "y:0", &z), &t.err); /* what is fed is fetched */
+    CHECK_OK(run(&t, "y:0", y, "y:0", &z), &t.err); /* a feed may be fetched */
     if (z != NULL) check_three(z, 2, 4, 6);
     tn_tensor_unref(z);
     ts_fini(&t);
@@ -158,7 +159,7 @@ static void gpu_memory__of_a_session_has_a_limit(void) /* S-CAN-13 */
   CHECK_STATUS(run(&t, "x:0", x, "s:0", &y), TN_RESOURCE_EXHAUSTED, &t.err);
   CHECK_NULL(y);
   CHECK_CONTAINS(tn_error_message(&t.err), "the session may have 1048576");
-  /* The session is none the worse, nor is another. */
+  /* Neither this session nor another is affected. */
   REQUIRE_OK(run(&t, "x:0", small, "y:0", &y), &t.err);
   check_three(y, 2, 4, 6);
   tn_tensor_unref(y);
@@ -215,10 +216,10 @@ static void gpu_ops__are_known_to_the_library(void) /* S-CFG-02 */
 }
 
 TAP_MAIN_WITH(setup, teardown,
-  TAP_TEST(gpu_tensors__what_is_fetched_there_is_fed_from_there),
-  TAP_TEST(gpu_tensors__are_the_hosts_unless_asked_for),
+  TAP_TEST(gpu_tensors__tensors_fetched_on_the_device_are_fed_from_there),
+  TAP_TEST(gpu_tensors__are_in_host_memory_by_default),
   TAP_TEST(gpu_tensors__outlive_session_and_keep_the_runtime),
-  TAP_TEST(gpu_tensors__other_runtimes_take_them),
+  TAP_TEST(gpu_tensors__other_runtimes_accept_them),
   TAP_TEST(gpu_memory__of_a_session_has_a_limit),
   TAP_TEST(gpu_programs__a_second_session_compiles_nothing),
   TAP_TEST(gpu_ops__are_known_to_the_library))

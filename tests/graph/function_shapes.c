@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes through functions: calls by name, ops that call functions, and libraries that are meant to take for ever. */
+/* Shapes through functions: calls by name, ops that call functions, and libraries built to take
+ * forever. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -74,8 +75,8 @@ static void function_shapes__of_calls_by_name(void)
          (const char *const[]){ "t", "[2,3]", "u", "[3,?]", "n", "[3,?]", "m", "[2,?]", "r", "[2,?]", NULL });
 }
 
-/* What is known of values goes in and out, too. */
-static void function_shapes__of_sizes_that_are_computed(void)
+/* Known values are passed into functions and out of them, too. */
+static void function_shapes__of_computed_sizes(void)
 {
   expect(
       "library { function { signature { name: 'To' input_arg { name: 'x' type: DT_FLOAT } input_arg { name: 's' type: "
@@ -126,7 +127,7 @@ static void function_shapes__of_partitioned_calls(void)
   BODY(name, "Const", "",                                                                            \
        "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: " \
        "DT_INT32 tensor_shape { } int_val: " n " } } }")
-/* Drops the first dimension; adds one in front. */
+/* Drop removes the first dimension; the other adds one in front. */
 #define DROP "function { " UNARY("Drop") AXIS("ax", "0") \
   BODY("s", "Sum", "input: 'x' input: 'ax:output:0'", T("DT_FLOAT")) RET("s:output:0") "}\n"
 #define KEEP "function { " UNARY("Keep") AXIS("ax", "0") \
@@ -138,7 +139,7 @@ static void function_shapes__of_partitioned_calls(void)
        FUNC("else_branch", b) more)
 #define GIVEN(dims) "attr { key: 'output_shapes' value { list { shape { " dims " } } } }"
 
-static void function_shapes__of_branches_are_what_they_share(void)
+static void function_shapes__of_branches_are_merged(void)
 {
   expect("library { " TWICE DROP KEEP "}" BOOL NUMBER IN("a", D(2) D(3)) IF("same", "If", "Twice", "Twice", "")
              IF("dim", "StatelessIf", "Twice", "Keep", "") IF("rank", "If", "Twice", "Drop", "")
@@ -162,7 +163,7 @@ static void function_shapes__of_branches_are_what_they_share(void)
 #define WHILE(name, op, body, more) \
   NODE(name, op, "input: 'a'", TYPES("T", ONE) FUNC("cond", "Go") FUNC("body", body) more)
 
-static void function_shapes__of_loops_are_what_every_round_keeps(void)
+static void function_shapes__of_loops_are_invariant(void)
 {
   expect("library { " TWICE KEEP DROP TRUE_FUNCTION "}" IN("a", D(2) D(3)) WHILE("same", "While", "Twice", "")
              WHILE("dim", "StatelessWhile", "Keep", "") WHILE("rank", "While", "Drop", "")
@@ -178,8 +179,9 @@ static void function_shapes__of_gradients_are_those_of_inputs(void)
          (const char *const[]){ "d", "[2,3]", NULL });
 }
 
-/* An import takes what TensorFlow takes; who builds such a node is told. */
-static void function_shapes__what_does_not_fit_is_unknown(void)
+/* An import accepts whatever TensorFlow accepts; a program that builds such a node gets an
+ * error. */
+static void function_shapes__of_mismatched_calls_are_unknown(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = import_text(
@@ -195,8 +197,8 @@ static void function_shapes__what_does_not_fit_is_unknown(void)
   static const struct {
     const char *node, *message;
   } wrong[] = {
-    { "types", "output 0 of function 'Twice' has type float32, that of the node int32" },
-    { "more", "function 'Twice' gives 1 tensors, the node 2" },
+    { "types", "output 0 of function 'Twice' has type float32, but that of the node has type int32" },
+    { "more", "function 'Twice' returns 1 tensors, but the node has 2 outputs" },
     { "less", "function 'Twice': op 'Twice' takes 1 inputs, found 0" },
     { "attr", "function 'Times': attribute 'T' (a type) is missing" },
   };
@@ -220,10 +222,10 @@ static void function_shapes__what_does_not_fit_is_unknown(void)
   tn_error_clear(&err);
 }
 
-/* ---- libraries that take for ever ---- */
+/* ---- libraries that would take forever ---- */
 
-/* Of this process's own time: what else the machine does must not count. Limits are far above what is needed,
- * sanitizers included, and far below what a cost that grows with the square would take. */
+/* CPU time of this process, so that other load on the machine does not count. The limits are far
+ * above the time needed, also with sanitizers, and far below the time of a quadratic algorithm. */
 static double seconds(void)
 {
   struct timespec t;
@@ -242,7 +244,7 @@ static void function_shapes__recursion_ends(void)
 {
   expect_soon("library { function { " UNARY("R") BODY("c", "R", "input: 'x'", "") RET("c:y:0") "} }" IN("a", D(2))
               NODE("n", "R", "input: 'a'", ""), "n", "?");
-  /* Other shapes every time: what was worked out before is of no use. */
+  /* The shapes differ every time, so earlier results cannot be reused. */
   expect_soon("library { function { " UNARY("R") AXIS("ax", "0")
                   BODY("e", "ExpandDims", "input: 'x' input: 'ax:output:0'", T("DT_FLOAT"))
                       BODY("c", "R", "input: 'e:output:0'", "") BODY("d", "R", "input: 'c:y:0'", "")
@@ -253,8 +255,8 @@ static void function_shapes__recursion_ends(void)
               NODE("n", "C", "input: 'a'", ""), "n", "?");
 }
 
-/* Each function calls the next one twice; with `grows` the second time with a longer vector, of another length for each
- * way down. */
+/* Each function calls the next one twice; with `grows` the second call has a longer vector, of a
+ * different length on each path. */
 static char *chain(int depth, bool grows)
 {
   size_t room = 2000 + (size_t)depth * 2000, used = 0;
@@ -281,15 +283,15 @@ static void function_shapes__exponential_libraries_end(void)
   char *text = chain(25, false); /* 2^25 calls, all with one shape */
   expect_soon(text, "n", "[2]");
   free(text);
-  text = chain(25, true); /* each with another one */
+  text = chain(25, true); /* each with a different shape */
   expect_soon(text, "n", "[?]");
   free(text);
-  text = chain(200, false); /* deeper than anybody looks */
+  text = chain(200, false); /* deeper than the search goes */
   expect_soon(text, "n", "?");
   free(text);
 }
 
-/* The same with functions as values that carry many attributes, which every call has to take over. */
+/* The same with functions as values that have many attributes, all of which each call must copy. */
 static void function_shapes__attributes_of_calls_count(void)
 {
   enum { DEPTH = 25, N = 300, ROOM = 1 << 20 };
@@ -319,8 +321,8 @@ static void function_shapes__attributes_of_calls_count(void)
   free(attrs);
 }
 
-/* A node that takes the last of very many outputs very often: each time it is looked for by its name. */
-static void function_shapes__of_very_many_outputs_end(void)
+/* A node that uses the last of very many outputs very often: each use looks it up by name. */
+static void function_shapes__of_very_many_outputs_are_found_quickly(void)
 {
   enum { N = 50000, ROOM = 1 << 23 };
   char *text = calloc(1, ROOM);
@@ -359,7 +361,7 @@ static void read_all(tn_graph *graph)
   }
 }
 
-static void function_shapes__of_changed_files_do_no_harm(void)
+static void function_shapes__of_changed_files_do_not_crash(void)
 {
   static const char text[] = "library { " TWICE TIMES KEEP TRUE_FUNCTION AGAIN "}" BOOL IN("a", D(2) D(3))
       IN("b", D(3) D(5)) NODE("n", "Again", "input: 'a'", "") IF("i", "If", "Twice", "Keep", GIVEN(D(-1) D(3)))
@@ -429,16 +431,16 @@ static void function_shapes__without_memory(void)
 
 TAP_MAIN(
   TAP_TEST(function_shapes__of_calls_by_name),
-  TAP_TEST(function_shapes__of_sizes_that_are_computed),
+  TAP_TEST(function_shapes__of_computed_sizes),
   TAP_TEST(function_shapes__of_lists),
   TAP_TEST(function_shapes__of_partitioned_calls),
-  TAP_TEST(function_shapes__of_branches_are_what_they_share),
-  TAP_TEST(function_shapes__of_loops_are_what_every_round_keeps),
+  TAP_TEST(function_shapes__of_branches_are_merged),
+  TAP_TEST(function_shapes__of_loops_are_invariant),
   TAP_TEST(function_shapes__of_gradients_are_those_of_inputs),
-  TAP_TEST(function_shapes__what_does_not_fit_is_unknown),
+  TAP_TEST(function_shapes__of_mismatched_calls_are_unknown),
   TAP_TEST(function_shapes__recursion_ends),
   TAP_TEST(function_shapes__exponential_libraries_end),
   TAP_TEST(function_shapes__attributes_of_calls_count),
-  TAP_TEST(function_shapes__of_very_many_outputs_end),
-  TAP_TEST(function_shapes__of_changed_files_do_no_harm),
+  TAP_TEST(function_shapes__of_very_many_outputs_are_found_quickly),
+  TAP_TEST(function_shapes__of_changed_files_do_not_crash),
   TAP_TEST(function_shapes__without_memory))

@@ -45,7 +45,7 @@ static void rich(gk_bytes *g)
   gk_bytes library = { 0 }, node = { 0 };
   function(&library, "Twice", FLOAT, "x");
   function(&library, "Generic", 0, "x:0");
-  function(&library, "__inference_<lambda>_6404", FLOAT, "x"); /* as TensorFlow names Python's */
+  function(&library, "__inference_<lambda>_6404", FLOAT, "x"); /* like TensorFlow's names for Python lambdas */
   gradient(&library, "Twice", "Generic");
   gk_in(g, "a");
   gk_node(&node, "call", "Twice", "a");
@@ -135,7 +135,7 @@ static void functions__merge_when_equal(void)
   tn_error_clear(&err);
 }
 
-static void functions__malformed_ones_are_refused(void)
+static void functions__malformed_ones_are_rejected(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes g = { 0 }, library = { 0 };
@@ -159,7 +159,7 @@ static void functions__malformed_ones_are_refused(void)
   gk_message(&twice, 2, &library);
   CHECK_NULL(gk_import(&twice, &err));
   CHECK_CONTAINS(tn_error_message(&err), "byte 4: a function has two signatures");
-  gk_bytes longer = { 0 }; /* a gradient that says it is longer than its library, in which nothing else is */
+  gk_bytes longer = { 0 }; /* a gradient that claims to be longer than its library, which contains nothing else */
   gk_put(&longer, "\x12\x04\x12\x04\x3a\x02", 6);
   CHECK_NULL(gk_import(&longer, &err));
   CHECK_CONTAINS(tn_error_message(&err), "a field is longer than what holds it");
@@ -185,7 +185,7 @@ static tn_graph *import_text(const char *text, tn_error *err)
   "signature { name: '" name "' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
 
 static const char whole[] = FUNCTION(
-    "signature { name: 'W' description: 'what' is_stateful: true"
+    "signature { name: 'W' description: 'a function' is_stateful: true"
     " input_arg { name: 'a' type_attr: 'T' } input_arg { name: 'n' type_attr: 'T' number_attr: 'N' }"
     " input_arg { name: 'l' type_list_attr: 'L' } input_arg { name: 'r' type: DT_RESOURCE }"
     " input_arg { name: 'v' type: DT_FLOAT is_ref: true }"
@@ -319,7 +319,7 @@ static void functions__have_attributes_of_every_kind(void)
   CHECK_INT(tn_function_n_control_outputs(f), 1);
   CHECK_STR(tn_function_control_output_name(f, 0), "done");
   CHECK_STR(tn_function_control_output_node(f, 0), "k");
-  /* It is no node of a graph: nothing can be built on it. */
+  /* It is not a node of a graph, so it cannot be an input. */
   CHECK_OK(tn_function_node(f, 1, &op, &err), &err);
   tn_operation_builder *b = tn_operation_begin(graph, "GkPass", "on", 0);
   tn_operation_add_input(b, (tn_output){ (tn_operation *)op, 0 });
@@ -328,7 +328,7 @@ static void functions__have_attributes_of_every_kind(void)
   tn_error_clear(&err);
 }
 
-static void functions__refuse_what_names_nothing(void)
+static void functions__unknown_names_are_errors(void)
 {
   static const char *const cases[][2] = {
     { SIGNATURE("F") "ret { key: 'y' value: 'z:out:0' }", "output 'z:out:0' names no argument or node of it" },
@@ -366,7 +366,7 @@ static void functions__refuse_what_names_nothing(void)
   tn_error_clear(&err);
 }
 
-/* A call is checked as a node of any other op, by import and builder alike. */
+/* A call is checked like a node of any other op, by the import and the builder. */
 static void functions__check_their_calls(void)
 {
 #define LIST                                                                                                        \
@@ -419,7 +419,7 @@ static size_t occurrences(const char *text, const char *what)
   return n;
 }
 
-static void functions__that_two_files_share_are_written_once(void)
+static void functions__shared_by_two_files_are_written_once(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes one = { 0 }, two = { 0 }, library = { 0 };
@@ -460,7 +460,7 @@ static void functions__that_two_files_share_are_written_once(void)
 
 /* ---- memory ---- */
 
-/* A constant of a body is used in the bytes of the file, as one of the graph is. */
+/* A constant of a body is used in place in the bytes of the file, like a constant of the graph. */
 static void functions__do_not_copy_their_constants(void)
 {
   enum { SIZE = 1 << 20 };
@@ -537,10 +537,10 @@ TAP_MAIN(
   TAP_TEST(functions__are_listed),
   TAP_TEST(functions__type_their_calls),
   TAP_TEST(functions__merge_when_equal),
-  TAP_TEST(functions__malformed_ones_are_refused),
+  TAP_TEST(functions__malformed_ones_are_rejected),
   TAP_TEST(functions__have_attributes_of_every_kind),
-  TAP_TEST(functions__refuse_what_names_nothing),
+  TAP_TEST(functions__unknown_names_are_errors),
   TAP_TEST(functions__check_their_calls),
-  TAP_TEST(functions__that_two_files_share_are_written_once),
+  TAP_TEST(functions__shared_by_two_files_are_written_once),
   TAP_TEST(functions__do_not_copy_their_constants),
   TAP_TEST(functions__without_memory))

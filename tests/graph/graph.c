@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building graphs and reading back what was built. */
+/* Building graphs and reading them back. */
 #include "core/graph/graph_structs.h"
 #include "conformance/support/graph_kit.h"
 
@@ -130,8 +130,8 @@ static void build__many_outputs_cost_nothing(void)
   tn_error_clear(&err);
 }
 
-/* Every mistake is kept until finish, names the node, and leaves the graph as it was. */
-static void build__mistakes_are_reported_at_the_end(void)
+/* All mistakes are kept until finish; the error names the node, and the graph is unchanged. */
+static void build__mistakes_are_reported_by_finish(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph(), *other = gk_new_graph();
@@ -142,7 +142,7 @@ static void build__mistakes_are_reported_at_the_end(void)
     const char *wanted = "?", *op = "GkAdd", *name = "bad";
     tn_status code = TN_INVALID_ARGUMENT;
     if (k == 0) op = "NoSuchOp", code = TN_NOT_FOUND, wanted = "op 'NoSuchOp' is not registered";
-    if (k == 1) name = "two words", wanted = "no valid name";
+    if (k == 1) name = "two words", wanted = "the node name is not valid";
     if (k == 2) name = "f", wanted = "has a node of this name";
     if (k >= 11 && k <= 13) op = "GkAddN";
     if (k >= 14) op = "GkAttrs";
@@ -183,7 +183,7 @@ static void build__mistakes_are_reported_at_the_end(void)
       tn_operation_set_types(b, "lt", (tn_dtype[]){ TN_HALF }, 1),
           wanted = "attribute 'lt' is the type half, wanted one of: float32, int32";
       break;
-    case 18: tn_operation_set_type(b, "t", 77), wanted = "the number 77, which is no type"; break;
+    case 18: tn_operation_set_type(b, "t", 77), wanted = "is 77, which is not a valid type"; break;
     case 19: tn_operation_set_shape(b, "shape", bad_dims, 1), wanted = "dimension 0 is -2"; break;
     case 20: tn_operation_set_shape(b, "shape", NULL, 255), wanted = "rank 255"; break;
     case 21: tn_operation_set_tensor(b, "anything", NULL), wanted = "attribute 'anything': no tensor given"; break;
@@ -218,12 +218,12 @@ static void build__first_mistake_wins(void)
   tn_operation_builder *b = tn_operation_begin(graph, "GkRun", "bad name", 0);
   tn_operation_set_device(b, "nonsense");
   CHECK_STATUS(tn_operation_finish(b, NULL, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "node 'bad name' (GkRun): this is no valid name");
+  CHECK_CONTAINS(tn_error_message(&err), "node 'bad name' (GkRun): the node name is not valid");
   tn_graph_unref(graph);
   tn_error_clear(&err);
 }
 
-static void build__keeps_an_unknown_op_when_asked(void) /* S-GRA-06 */
+static void build__keeps_an_unknown_op_on_request(void) /* S-GRA-06 */
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -238,7 +238,7 @@ static void build__keeps_an_unknown_op_when_asked(void) /* S-GRA-06 */
   CHECK_INT(tn_operation_n_inputs(op), 1);
   CHECK_INT(tn_operation_input_dtype(op, 0), TN_FLOAT);
   CHECK_INT(tn__operation_traits(op), 0);
-  /* any output of it may be used, where somebody says the type */
+  /* any output of it may be used if the type is given */
   tn_output third = { op, 3 };
   CHECK_STATUS(gk_build2(graph, "GkAdd", "untyped", third, third, &sum, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "attribute 'T' (a type) is missing");
@@ -267,7 +267,7 @@ static void set_all(tn_operation_builder *b)
   tn_operation_set_type(b, "t", TN_STRING);
   tn_operation_set_shape(b, "shape", dims, 2);
   tn_operation_set_ints(b, "l", (int64_t[]){ 1 }, 1);
-  tn_operation_set_ints(b, "l", (int64_t[]){ 4, 5, 6 }, 3); /* the later one counts */
+  tn_operation_set_ints(b, "l", (int64_t[]){ 4, 5, 6 }, 3); /* the later value counts */
   tn_operation_set_floats(b, "lf", (float[]){ 0.5f }, 1);
   tn_operation_set_bools(b, "lb", (tn_bool[]){ 0, 1 }, 2);
   tn_operation_set_types(b, "lt", (tn_dtype[]){ TN_INT32 }, 1);
@@ -277,7 +277,7 @@ static void set_all(tn_operation_builder *b)
   tn_operation_set_funcs(b, "more", functions, 2);
 }
 
-static void attrs__every_kind_is_read_back(void)
+static void attrs__every_kind_can_be_read_back(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -331,7 +331,7 @@ static void attrs__every_kind_is_read_back(void)
   CHECK_STATUS(tn_operation_attr_string_at(op, "ls", 2, &text, &length, NULL, &err), TN_OUT_OF_RANGE, &err);
   CHECK_OK(tn_operation_attr_shape_at(op, "lsh", 1, &dims, &rank, &n, &err), &err);
   CHECK_INT(rank, -1);
-  CHECK_OK(tn_operation_attr_func_at(op, "more", 1, &text, NULL, &err), &err); /* the schema does not know it */
+  CHECK_OK(tn_operation_attr_func_at(op, "more", 1, &text, NULL, &err), &err); /* not in the schema */
   CHECK_STR(text, "h");
   tn_graph_unref(graph);
   tn_error_clear(&err);
@@ -355,7 +355,7 @@ static void attrs__defaults_come_from_the_schema(void)
   tn_graph_unref(graph);
 }
 
-static void attrs__wrong_questions_are_answered(void)
+static void attrs__wrong_requests_are_errors(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -397,10 +397,10 @@ static void attrs__tensors_are_shared(void)
   CHECK_OK(tn__operation_constant(op, &found, &err), &err);
   CHECK(found == tensor);
   tn_tensor_unref(tensor);
-  CHECK_DOUBLE(((float *)tn_tensor_data(found))[2], 3, 0); /* the graph holds it */
+  CHECK_DOUBLE(((float *)tn_tensor_data(found))[2], 3, 0); /* the graph owns it */
   CHECK_STATUS(tn__operation_constant(gk_float_in(graph, "x").op, &found, &err), TN_INVALID_ARGUMENT, &err);
 
-  /* a builder that is given up holds nothing */
+  /* An abandoned builder owns nothing. */
   REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, (int64_t[]){ 3 }, 1, values, sizeof values, &tensor, &err), &err);
   b = tn_operation_begin(graph, "GkConst", "d", 0);
   tn_operation_set_tensor(b, "value", tensor);
@@ -412,7 +412,7 @@ static void attrs__tensors_are_shared(void)
   tn_error_clear(&err);
 }
 
-static void attrs__a_serialized_value_is_taken_apart(void)
+static void attrs__serialized_values_are_parsed(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -445,7 +445,7 @@ static void attrs__a_serialized_value_is_taken_apart(void)
   tn_error_clear(&err);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status build_all(void *arg)
 {
@@ -476,7 +476,7 @@ static tn_status build_all(void *arg)
   }
   int32_t rank;
   if (st == TN_OK) st = tn_output_shape((tn_output){ sum, 0 }, NULL, 0, &rank, &err);
-  /* what failed left no trace */
+  /* A failure leaves the graph unchanged. */
   if (st != TN_OK && graph != NULL) {
     size_t n = tn_graph_n_operations(graph);
     CHECK(n == 0 || tn_graph_find(graph, "c") == tn_graph_operation(graph, 0));
@@ -488,13 +488,13 @@ static tn_status build_all(void *arg)
   return st;
 }
 
-static void build__without_memory_nothing_is_left(void)
+static void build__nothing_leaks_without_memory(void)
 {
   gk_register();
   tn_test_oom_sweep(build_all, NULL);
 }
 
-/* An empty list is no pointer to add to: found by fuzzing. */
+/* An empty list has a NULL pointer, to which nothing may be added. Found by fuzzing. */
 static void build__empty_lists_are_counted(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -512,7 +512,7 @@ static void build__empty_lists_are_counted(void)
 
 /* ---- equal attributes ---- */
 
-/* The lists end where the memory of the builder does, as far as that can be told. */
+/* The lists end at the end of the builder's memory, as far as the test can tell. */
 static tn_operation *with_ints(tn_graph *graph, const char *name, const int64_t *ints, size_t n)
 {
   tn_operation *op = NULL;
@@ -534,7 +534,7 @@ static tn_operation *with_branches(tn_graph *graph, const char *name, tn_output 
   return tn_operation_finish(b, &op, NULL) == TN_OK ? op : NULL;
 }
 
-static void attrs__equal_lists_are_known(void)
+static void attrs__equal_lists_are_recognised(void)
 {
   tn_graph *graph = gk_new_graph();
   tn_output number = gk_in_of(graph, "number", TN_INT32, NULL, 0);
@@ -553,7 +553,7 @@ static void attrs__equal_lists_are_known(void)
   tn_graph_unref(graph);
 }
 
-static void shapes__without_dimensions_are_refused(void)
+static void shapes__without_dimensions_are_rejected(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -564,12 +564,12 @@ static void shapes__without_dimensions_are_refused(void)
   tn_error_clear(&err);
 }
 
-TAP_MAIN(TAP_TEST(attrs__equal_lists_are_known), TAP_TEST(shapes__without_dimensions_are_refused),
+TAP_MAIN(TAP_TEST(attrs__equal_lists_are_recognised), TAP_TEST(shapes__without_dimensions_are_rejected),
          TAP_TEST(graph__starts_empty), TAP_TEST(build__empty_lists_are_counted),
          TAP_TEST(build__operation_can_be_read_back),
          TAP_TEST(build__inputs_decide_attributes), TAP_TEST(build__references_feed_values),
-         TAP_TEST(build__many_outputs_cost_nothing), TAP_TEST(build__mistakes_are_reported_at_the_end),
-         TAP_TEST(build__first_mistake_wins), TAP_TEST(build__keeps_an_unknown_op_when_asked),
-         TAP_TEST(attrs__every_kind_is_read_back), TAP_TEST(attrs__defaults_come_from_the_schema),
-         TAP_TEST(attrs__wrong_questions_are_answered), TAP_TEST(attrs__tensors_are_shared),
-         TAP_TEST(attrs__a_serialized_value_is_taken_apart), TAP_TEST(build__without_memory_nothing_is_left))
+         TAP_TEST(build__many_outputs_cost_nothing), TAP_TEST(build__mistakes_are_reported_by_finish),
+         TAP_TEST(build__first_mistake_wins), TAP_TEST(build__keeps_an_unknown_op_on_request),
+         TAP_TEST(attrs__every_kind_can_be_read_back), TAP_TEST(attrs__defaults_come_from_the_schema),
+         TAP_TEST(attrs__wrong_requests_are_errors), TAP_TEST(attrs__tensors_are_shared),
+         TAP_TEST(attrs__serialized_values_are_parsed), TAP_TEST(build__nothing_leaks_without_memory))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, names, and reading a graph while it grows. */
+/* Shapes, names, and reading a graph while nodes are added. */
 #include "core/graph/graph_structs.h"
 #include "conformance/support/graph_kit.h"
 
@@ -26,11 +26,11 @@ static void shapes__flow_through_a_graph(void)
   CHECK_STATUS(tn_output_shape((tn_output){ NULL, 0 }, dims, 4, &rank, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_OK(tn_output_shape(gk_float_in(graph, "z"), dims, 4, &rank, &err), &err);
   CHECK_INT(rank, -1);
-  /* a size that no memory holds counts as unknown */
+  /* A size that exceeds memory is treated as unknown. */
   const int64_t huge[] = { INT64_MAX, 3 };
   CHECK_OK(tn_output_shape(gk_in_of(graph, "huge", TN_FLOAT, huge, 2), dims, 4, &rank, &err), &err);
   CHECK(rank == 2 && dims[0] == -1 && dims[1] == 3);
-  /* an impossible pair is refused while building */
+  /* An impossible pair of shapes is rejected when the node is built. */
   tn_operation *bad;
   const int64_t five[] = { 5, 3 };
   CHECK_STATUS(
@@ -42,7 +42,7 @@ static void shapes__flow_through_a_graph(void)
   tn_error_clear(&err);
 }
 
-static void shapes__values_of_constants_count(void)
+static void shapes__values_of_constants_are_used(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph();
@@ -66,7 +66,7 @@ static void shapes__values_of_constants_count(void)
   tn_graph_unref(graph);
 }
 
-/* The walk has its own stack: the depth of a graph is not that of the program's stack. */
+/* The walk has a stack of its own: a deep graph does not need a deep stack of the thread. */
 static void shapes__of_a_long_chain(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -198,7 +198,7 @@ static void names__of_outputs(void)
   tn_graph_unref(graph);
 }
 
-/* ---- growing beside readers ---- */
+/* ---- adding nodes while others read ---- */
 
 typedef struct growing {
   tn_graph *graph;
@@ -220,7 +220,7 @@ static void *read_while_growing(void *arg)
   return NULL;
 }
 
-static void graph__grows_beside_readers(void)
+static void graph__grows_during_reads(void)
 {
   tn_error err = TN_ERROR_INIT;
   growing g = { gk_new_graph(), 0 };
@@ -232,7 +232,7 @@ static void graph__grows_beside_readers(void)
   for (int i = 0; i < 3000; i++) {
     snprintf(name, sizeof name, "n%d", i);
     REQUIRE_OK(gk_build2(g.graph, "GkAdd", name, last, last, &last.op, &err), &err);
-    if (i % 10 == 0) /* a failed one in between */
+    if (i % 10 == 0) /* a failed build in between */
       CHECK_STATUS(gk_build2(g.graph, "GkAdd", name, last, last, NULL, &err), TN_INVALID_ARGUMENT, &err);
   }
   atomic_store(&g.done, 1);
@@ -247,6 +247,6 @@ static void graph__grows_beside_readers(void)
   tn_error_clear(&err);
 }
 
-TAP_MAIN(TAP_TEST(shapes__flow_through_a_graph), TAP_TEST(shapes__values_of_constants_count),
+TAP_MAIN(TAP_TEST(shapes__flow_through_a_graph), TAP_TEST(shapes__values_of_constants_are_used),
          TAP_TEST(shapes__of_a_long_chain), TAP_TEST(names__of_nodes), TAP_TEST(names__of_devices),
-         TAP_TEST(names__of_outputs), TAP_TEST(graph__grows_beside_readers))
+         TAP_TEST(names__of_outputs), TAP_TEST(graph__grows_during_reads))

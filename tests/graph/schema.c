@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Op schemas, their little language, the table of ops and kernels. */
+/* Op schemas, their language, the tables of ops and kernels. */
 #include "core/graph/graph_structs.h"
 #include "conformance/support/graph_kit.h"
 
 #include <pthread.h>
 #include <string.h>
 
-/* The first look-up enters the library's own families. This has to be the first test: it happens once in a process. */
+/* The first look-up registers the library's own families. This must be the first test, as it
+ * happens once per process. */
 static tn_status best_kernel(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err)
 {
   size_t n;
@@ -96,7 +97,7 @@ static void schema__reads_arguments(void)
   CHECK(s->inputs[5].is_ref && s->inputs[5].number_attr == 2 && s->inputs[5].dtype == TN_INT32);
   CHECK(s->inputs[6].is_ref && s->inputs[6].number_attr == 2 && s->inputs[6].type_attr == 0);
   CHECK_INT(s->outputs[0].dtype, TN_STRING);
-  CHECK(attr_of(s, "N")->has_minimum && attr_of(s, "N")->minimum == 0); /* a number of tensors is never negative */
+  CHECK(attr_of(s, "N")->has_minimum && attr_of(s, "N")->minimum == 0); /* a number is never negative */
   tn__ops_remove(&one_family);
   CHECK_NULL(tn_op_schema_find("GkOne"));
 }
@@ -119,7 +120,7 @@ static void schema__reads_named_sets_of_types(void)
   tn__ops_remove(&one_family);
 }
 
-static void schema__refuses_what_is_malformed(void)
+static void schema__rejects_malformed_texts(void)
 {
   static const struct {
     const char *inputs, *attrs, *part;
@@ -136,7 +137,7 @@ static void schema__refuses_what_is_malformed(void)
     { "x: Ref(Ref(float))", "", "a type" },
     { "", "T", "attrs: character 2: wanted ':', found the end" },
     { "", "T: typ", "a kind of attribute" },
-    { "", "T: type; T: int", "a name that is not used before" },
+    { "", "T: type; T: int", "an unused name" },
     { "", "T: {float, flot}", "wanted a type, found 'flot}'" },
     { "", "T: {}", "a type" },
     { "", "T: {float", "wanted ',' or '}'" },
@@ -169,7 +170,7 @@ static void schema__refuses_what_is_malformed(void)
   }
 }
 
-/* A text cut off anywhere is a schema or an error, never a crash. */
+/* A text truncated anywhere is a schema or an error, never a crash. */
 static void schema__survives_every_cut(void)
 {
   const char *attrs =
@@ -202,7 +203,7 @@ static void schema__formats_as_text(void)
 
 /* ---- the table ---- */
 
-static void schema__lists_ops_in_order_of_names(void)
+static void schema__lists_ops_in_the_order_of_names(void)
 {
   gk_register();
   size_t n = tn_n_op_schemas(), seen = 0;
@@ -248,7 +249,7 @@ static void schema__ops_of_the_library_are_sound(void)
   tap_note("%zu ops, %zu kernels", n_ops, n_kernels);
 }
 
-static void schema__refuses_an_op_twice(void)
+static void schema__rejects_a_duplicate_op(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_register();
@@ -256,7 +257,7 @@ static void schema__refuses_an_op_twice(void)
   CHECK_STATUS(tn_register_ops(&gk_family, &err), TN_ALREADY_EXISTS, &err);
   CHECK_CONTAINS(tn_error_message(&err), "'GkIn'");
   CHECK_INT(tn_n_op_schemas(), n);
-  /* all or nothing: the second op of a family clashes, so the first does not come in */
+  /* All or nothing: the second op of the family clashes, so the first is not registered either. */
   tn_op_def two[2] = { { .struct_size = TN_OP_DEF_SIZE, .name = "GkFresh" },
                        { .struct_size = TN_OP_DEF_SIZE, .name = "GkAdd" } };
   tn_op_family f = { .struct_size = TN_OP_FAMILY_SIZE, .name = "two", .ops = two, .n_ops = 2 };
@@ -268,7 +269,7 @@ static void schema__refuses_an_op_twice(void)
   tn_error_clear(&err);
 }
 
-static void schema__refuses_bad_families(void)
+static void schema__rejects_bad_families(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_op_def op = { .struct_size = TN_OP_DEF_SIZE, .name = "Gk Space" };
@@ -282,7 +283,7 @@ static void schema__refuses_bad_families(void)
   CHECK_STATUS(tn_register_ops(&f, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "struct_size is 8");
   op.struct_size = TN_OP_DEF_SIZE;
-  op.traits = TN_TRAIT_CONSTANT; /* and no constant_attr */
+  op.traits = TN_TRAIT_CONSTANT; /* without a constant_attr */
   CHECK_STATUS(tn_register_ops(&f, &err), TN_INVALID_ARGUMENT, &err);
   f.struct_size = 0;
   CHECK_STATUS(tn_register_ops(&f, &err), TN_INVALID_ARGUMENT, &err);
@@ -300,7 +301,7 @@ static tn_status register_and_remove(void *arg)
   return st;
 }
 
-static void schema__without_memory_nothing_is_registered(void)
+static void schema__nothing_is_registered_without_memory(void)
 {
   tn_test_oom_sweep(register_and_remove, NULL);
   CHECK_NULL(tn_op_schema_find("GkOne"));
@@ -315,7 +316,7 @@ static void *find_many(void *arg)
   return NULL;
 }
 
-static void schema__looks_up_beside_registration(void)
+static void schema__looks_up_during_registration(void)
 {
   pthread_t threads[4];
   gk_register();
@@ -381,7 +382,7 @@ static void kernel__best_rank_that_fits_wins(void)
   CHECK_OK(best_kernel(d, "CPU", &k, &err), &err);
   CHECK_STR(k->name, "c_float");
   CHECK_OK(best_kernel(i, "CPU", &k, &err), &err);
-  CHECK_STR(k->name, "c_int"); /* of equal ranks the first */
+  CHECK_STR(k->name, "c_int"); /* the first of equal ranks */
   CHECK_OK(best_kernel(f, "GPU", &k, &err), &err);
   CHECK_STR(k->name, "gpu_float");
   CHECK_STATUS(best_kernel(h, "CPU", &k, &err), TN_UNIMPLEMENTED, &err);
@@ -428,7 +429,7 @@ static void kernel__constrains_lists_of_types(void)
   tn_error_clear(&err);
 }
 
-static void kernel__refuses_what_is_wrong(void)
+static void kernel__rejects_wrong_definitions(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_kernel_def k = KERNEL("GkAdd", "CPU", "T=float", "k", 100);
@@ -470,10 +471,10 @@ static void kernel__of_an_unknown_op_is_not_found(void) /* S-GRA-06 */
 
 TAP_MAIN(TAP_TEST(schema__first_use_without_memory_can_be_repeated),
          TAP_TEST(schema__reads_every_kind_of_attribute), TAP_TEST(schema__reads_arguments),
-         TAP_TEST(schema__reads_named_sets_of_types), TAP_TEST(schema__refuses_what_is_malformed),
+         TAP_TEST(schema__reads_named_sets_of_types), TAP_TEST(schema__rejects_malformed_texts),
          TAP_TEST(schema__survives_every_cut), TAP_TEST(schema__formats_as_text),
-         TAP_TEST(schema__lists_ops_in_order_of_names), TAP_TEST(schema__ops_of_the_library_are_sound),
-         TAP_TEST(schema__refuses_an_op_twice), TAP_TEST(schema__refuses_bad_families),
-         TAP_TEST(schema__without_memory_nothing_is_registered), TAP_TEST(schema__looks_up_beside_registration),
+         TAP_TEST(schema__lists_ops_in_the_order_of_names), TAP_TEST(schema__ops_of_the_library_are_sound),
+         TAP_TEST(schema__rejects_a_duplicate_op), TAP_TEST(schema__rejects_bad_families),
+         TAP_TEST(schema__nothing_is_registered_without_memory), TAP_TEST(schema__looks_up_during_registration),
          TAP_TEST(kernel__best_rank_that_fits_wins), TAP_TEST(kernel__constrains_lists_of_types),
-         TAP_TEST(kernel__refuses_what_is_wrong), TAP_TEST(kernel__of_an_unknown_op_is_not_found))
+         TAP_TEST(kernel__rejects_wrong_definitions), TAP_TEST(kernel__of_an_unknown_op_is_not_found))

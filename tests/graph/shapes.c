@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes that are set, and shapes that come from values known before a step. */
+/* Shapes set by the program, and shapes that follow from values known before a step. */
 #include <ops/kernel/window/window.h>
 #include "conformance/support/graph_kit.h"
 
@@ -73,7 +73,7 @@ static tn_graph *new_graph(void)
   return graph;
 }
 
-static void set_shape__is_merged_and_spreads(void)
+static void set_shape__is_merged_and_propagates(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = new_graph();
@@ -87,12 +87,12 @@ static void set_shape__is_merged_and_spreads(void)
   CHECK_STR(shape_of(r), "[2,3]");
   CHECK_STR(shape_of(s), "[2,3]");
   CHECK_STR(shape_of(x), "[?,3]");
-  CHECK_OK(tn_graph_set_shape((tn_output){ r, 0 }, NULL, -1, &err), &err); /* says nothing */
+  CHECK_OK(tn_graph_set_shape((tn_output){ r, 0 }, NULL, -1, &err), &err); /* carries no information */
   CHECK_STR(shape_of(r), "[2,3]");
   tn_graph_unref(graph);
 }
 
-static void set_shape__contradictions_name_both(void)
+static void set_shape__errors_name_both_shapes(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = new_graph();
@@ -122,19 +122,19 @@ static void values__of_shapes_are_shapes(void)
   tn_error err = TN_ERROR_INIT;
   CHECK_OK(tn_graph_set_shape((tn_output){ x, 0 }, (int64_t[]){ 3, 4 }, 2, &err), &err);
   CHECK_STR(shape_of(r), "[6,8]");
-  /* axes from a computed value: the rank of x less one */
+  /* axes from a computed value: the rank of x minus one */
   tn_operation *axis = build(graph, "Sub", "last", build(graph, "Rank", "rank", x, NULL),
                              ints(graph, "one", (int32_t[]){ 1 }, 1));
   CHECK_STR(shape_of(build(graph, "Sum", "sum", x, axis)), "[3]");
   CHECK_STR(shape_of(build(graph, "ExpandDims", "e", x, build(graph, "Rank", "rank2", x, NULL))), "[3,4,1]");
-  /* a size that is not known is worked out from the input */
+  /* an unknown size is computed from the input */
   tn_operation *z = in_of(graph, "z", TN_FLOAT, (int64_t[]){ 2, 6 }, 2);
   tn_operation *u = in_of(graph, "u", TN_FLOAT, (int64_t[]){ 3, -1 }, 2);
   CHECK_STR(shape_of(build(graph, "Reshape", "h", z, build(graph, "Shape", "us", u, NULL))), "[3,4]");
   tn_graph_unref(graph);
 }
 
-static void window__extremes_are_refused(void)
+static void window__extremes_are_rejected(void)
 {
   tn_error err = TN_ERROR_INIT;
   int64_t n;
@@ -169,8 +169,8 @@ static tn_status set_all(void *arg)
   return st;
 }
 
-static void set_shape__without_memory_nothing_is_left(void) { tn_test_oom_sweep(set_all, NULL); }
+static void set_shape__nothing_leaks_without_memory(void) { tn_test_oom_sweep(set_all, NULL); }
 
-TAP_MAIN(TAP_TEST(set_shape__is_merged_and_spreads), TAP_TEST(set_shape__contradictions_name_both),
-         TAP_TEST(values__of_shapes_are_shapes), TAP_TEST(window__extremes_are_refused),
-         TAP_TEST(set_shape__without_memory_nothing_is_left))
+TAP_MAIN(TAP_TEST(set_shape__is_merged_and_propagates), TAP_TEST(set_shape__errors_name_both_shapes),
+         TAP_TEST(values__of_shapes_are_shapes), TAP_TEST(window__extremes_are_rejected),
+         TAP_TEST(set_shape__nothing_leaks_without_memory))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tools walk: consumers of outputs, control edges the other way round, schemas. */
+/* Walks of tools: consumers of outputs, control edges in reverse, schemas. */
 #include "conformance/support/graph_kit.h"
 
 #include <pthread.h>
@@ -37,7 +37,7 @@ static tn_operation *add_of(tn_graph *graph, const char *name, tn_operation *x, 
   return tn_operation_finish(b, &op, NULL) == TN_OK ? op : NULL;
 }
 
-static void walk__consumers_come_in_order_of_addition(void)
+static void walk__consumers_are_in_order_of_addition(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
@@ -53,7 +53,7 @@ static void walk__consumers_come_in_order_of_addition(void)
   CHECK_INT(n, 0);
   CHECK_OK(tn_operation_control_consumers(y, who, 4, &n, &err), &err);
   CHECK(n == 1 && who[0].op == a && who[0].input == -1);
-  /* the graph grows after it was walked */
+  /* nodes are added after the walk */
   tn_operation *b = add_of(graph, "b", a, x, NULL);
   CHECK_OK(tn_output_consumers((tn_output){ x, 0 }, who, 1, &n, &err), &err);
   CHECK(n == 3 && who[0].op == a);
@@ -67,7 +67,7 @@ static void walk__consumers_come_in_order_of_addition(void)
   tn_graph_unref(graph);
 }
 
-static void walk__a_schema_tells_its_parts(void)
+static void walk__a_schema_has_parts(void)
 {
   tn_error err = TN_ERROR_INIT;
   const tn_op_schema *s = tn_op_schema_find("Conv2D");
@@ -102,7 +102,7 @@ static void walk__a_schema_tells_its_parts(void)
   tn_error_clear(&err);
 }
 
-/* Nobody has looked for most of these ops by name. */
+/* Most of these ops have never been looked up by name. */
 static void walk__listed_schemas_have_their_parts(void)
 {
   for (size_t i = 0; i < tn_n_op_schemas(); i++) {
@@ -132,7 +132,7 @@ static tn_status walk_all(void *arg)
   return st;
 }
 
-static void walk__without_memory_nothing_is_left(void)
+static void walk__nothing_leaks_without_memory(void)
 {
   gk_register();
   tn_test_oom_sweep(walk_all, NULL);
@@ -182,7 +182,8 @@ static void put_value_of_funcs(gk_bytes *out)
   gk_message(out, 1, &list);
 }
 
-/* A node with functions, of an op that is registered (known = true) or not, from bytes. */
+/* A node with functions as attributes, imported from bytes; its op is registered (known = true)
+ * or not. */
 static tn_graph *import_functions(bool known, tn_error *err)
 {
   gk_bytes graph = { 0 }, node = { 0 }, fn = { 0 }, more = { 0 }, holder = { 0 }, list = { 0 }, none = { 0 };
@@ -214,12 +215,12 @@ static tn_status build_functions(tn_graph *graph, tn_operation **out, tn_error *
   tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", "a", 0);
   tn_operation_set_proto(b, "fn", fn.data, fn.size);
   tn_operation_set_proto(b, "more", more.data, more.size);
-  gk_bytes_free(&fn); /* nothing of it is looked at again */
+  gk_bytes_free(&fn); /* it is not read again */
   gk_bytes_free(&more);
   return tn_operation_finish(b, out, err);
 }
 
-/* The function's attributes, as put_func made them. */
+/* Checks the function's attributes against put_func. */
 static void check_func(const tn_attr_value *func)
 {
   tn_error err = TN_ERROR_INIT;
@@ -240,7 +241,7 @@ static void check_func(const tn_attr_value *func)
   REQUIRE_OK(tn_attr_value_attr(func, 2, 0, &name, &v, &err), &err);
   CHECK(v.kind == TN_ATTR_FUNC && v.n_attrs == 1);
   CHECK_STR(v.text, "g");
-  CHECK_OK(tn_attr_value_attr(&v, 0, 0, &name, &v, &err), &err); /* into itself */
+  CHECK_OK(tn_attr_value_attr(&v, 0, 0, &name, &v, &err), &err); /* output in place of the input */
   CHECK_STR(name, "s");
   CHECK_STR(v.text, "x");
   CHECK_STATUS(tn_attr_value_attr(func, 4, 0, &name, &v, &err), TN_OUT_OF_RANGE, &err);
@@ -309,9 +310,9 @@ static void value__of_every_other_kind(void)
 #define ASK(name, item) REQUIRE_OK(tn_operation_attr_value(op, name, item, &v, &err), &err)
   ASK("s", 0);
   CHECK(v.kind == TN_ATTR_STRING && v.length == 3 && memcmp(v.text, "a\0b", 4) == 0);
-  ASK("i", 9); /* what is no list has one item */
+  ASK("i", 9); /* an attribute that is not a list has one item */
   CHECK(v.i == -5 && v.text == NULL && v.n == 1);
-  ASK("f", 0); /* from here on defaults of the schema */
+  ASK("f", 0); /* from here on, defaults of the schema */
   CHECK(v.f == 1.5f);
   ASK("b", 0);
   CHECK(v.b == 1);
@@ -347,7 +348,7 @@ static void value__of_every_other_kind(void)
   tn_error_clear(&err);
 }
 
-static void value__sizes_are_known_before_room_is_made(void)
+static void value__sizes_are_known_before_allocation(void)
 {
   static const struct {
     const char *name;
@@ -376,7 +377,7 @@ static void value__sizes_are_known_before_room_is_made(void)
 
 /* ---- as messages ---- */
 
-static void proto__of_an_attribute_is_what_the_file_had(void)
+static void proto__of_an_attribute_has_the_bytes_of_the_file(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_bytes wanted = { 0 };
@@ -393,7 +394,7 @@ static void proto__of_an_attribute_is_what_the_file_had(void)
   CHECK(bytes == NULL && size == 0);
   CHECK_STATUS(tn_operation_attr_proto(NULL, "x", &bytes, &size, &err), TN_INVALID_ARGUMENT, &err);
   tn_graph_unref(graph);
-  /* built: encoded; the default where the node has none */
+  /* Built nodes are encoded, with the default for an attribute that is not set. */
   graph = gk_new_graph();
   tn_operation *op;
   tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", "a", 0);
@@ -432,7 +433,7 @@ static void proto__of_an_operation_can_be_imported(void)
   CHECK_STR(tn_operation_name(tn_operation_control_input(op, 0)), "x");
   void *bytes, *same;
   size_t size, n;
-  REQUIRE_OK(tn_operation_node_def(op, &bytes, &size, &err), &err); /* of a file: as it stood there */
+  REQUIRE_OK(tn_operation_node_def(op, &bytes, &size, &err), &err); /* imported: the bytes of the file */
   REQUIRE_OK(tn_operation_node_def(sum, &same, &n, &err), &err);
   CHECK(size == n && memcmp(bytes, same, n) == 0);
   tn_free(bytes);
@@ -477,7 +478,7 @@ static void proto__of_a_schema_is_an_opdef(void)
   tn_error_clear(&err);
 }
 
-static void walk__a_schema_tells_defaults_of_every_kind(void)
+static void walk__a_schema_has_defaults_of_every_kind(void)
 {
   tn_error err = TN_ERROR_INIT;
   gk_register();
@@ -507,7 +508,7 @@ static void walk__a_schema_tells_defaults_of_every_kind(void)
   tn_error_clear(&err);
 }
 
-/* The code is the same when nobody wants the words. */
+/* The status is the same if the caller passes no error object. */
 static void value__codes_do_not_need_an_error(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -544,7 +545,7 @@ static void value__codes_do_not_need_an_error(void)
   tn_error_clear(&err);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status ask_all(const tn_operation *op)
 {
@@ -572,7 +573,7 @@ static tn_status ask_all(const tn_operation *op)
   return st;
 }
 
-/* arg: 0 an op that is not registered, 1 one that is, 2 one that was built */
+/* arg: 0 an unregistered op, 1 a registered op, 2 a built node */
 static tn_status ask_without_memory(void *arg)
 {
   int how = *(int *)arg;
@@ -589,32 +590,32 @@ static tn_status ask_without_memory(void *arg)
     if (st == TN_OK) st = build_functions(graph, &op, &err);
   }
   if (st == TN_OK) st = ask_all(op);
-  if (st == TN_OK) st = ask_all(op); /* what was read late is there now */
+  if (st == TN_OK) st = ask_all(op); /* values parsed lazily exist now */
   tn_graph_unref(graph);
   tn_error_clear(&err);
   return st;
 }
 
-static void value__without_memory_nothing_is_left(void)
+static void value__nothing_leaks_without_memory(void)
 {
   gk_register();
   for (int how = 0; how < 3; how++) tn_test_oom_sweep(ask_without_memory, &how);
 }
 
-/* ---- beside each other ---- */
+/* ---- concurrency ---- */
 
 enum { SETTERS = 3, READERS = 3, PLACES = 2000 };
 
-/* in[i] are placeholders of which nothing is known; sum[i] = in[i] + in[i + 1]. */
+/* in[i] are placeholders of unknown shape; sum[i] = in[i] + in[i + 1]. */
 typedef struct shared {
   tn_graph *graph;
   tn_operation *in[PLACES + 1], *sum[PLACES];
   _Atomic int setters;
-  _Atomic int arrived; /* setters go from place to place together, so that they get in each other's way */
+  _Atomic int arrived; /* setters move on together, so that they contend */
   _Atomic int done;
 } shared;
 
-/* Each says another dimension of every placeholder: 2, 3 and 4. */
+/* Each thread sets another dimension of every placeholder: 2, 3 and 4. */
 static void *set_shapes(void *arg)
 {
   shared *s = arg;
@@ -627,14 +628,14 @@ static void *set_shapes(void *arg)
     dims[k] = k + 2;
     if (tn_graph_set_shape((tn_output){ s->in[i], 0 }, dims, SETTERS, NULL) != TN_OK)
       failed = s;
-    dims[k] = 9; /* contradicts that, whatever the others have said */
+    dims[k] = 9; /* contradicts any of these */
     if (tn_graph_set_shape((tn_output){ s->in[i], 0 }, dims, SETTERS, NULL) != TN_INVALID_ARGUMENT)
       failed = s;
   }
   return failed;
 }
 
-/* Whenever something was set: what is known is right. */
+/* The known dimensions are right, whatever has been set so far. */
 static bool sound(tn_operation *op)
 {
   int64_t dims[SETTERS];
@@ -655,7 +656,7 @@ static void *read_shapes(void *arg)
     if (!sound(s->sum[at]) || !sound(s->in[at])) return s;
     if (tn_output_consumers((tn_output){ s->in[at], 0 }, who, 3, &n, NULL) != TN_OK || n != (at == 0 ? 1 : 2)) return s;
     if (who[n - 1].op != s->sum[at] || who[n - 1].input != 0) return s;
-    /* attributes that are read from their bytes at the first question */
+    /* attributes that are parsed from their bytes at the first request */
     tn_attr_value v = { .struct_size = sizeof v };
     if (tn_operation_attr_value(tn_graph_operation(s->graph, 0), "more", 1, &v, NULL) != TN_OK) return s;
     if (tn_attr_value_attr(&v, 3, 0, NULL, &v, NULL) != TN_OK || v.tensor == NULL) return s;
@@ -663,7 +664,7 @@ static void *read_shapes(void *arg)
   return NULL;
 }
 
-static void walk__beside_threads_that_set_shapes(void)
+static void walk__while_threads_set_shapes(void)
 {
   tn_error err = TN_ERROR_INIT;
   char name[16];
@@ -699,10 +700,10 @@ static void walk__beside_threads_that_set_shapes(void)
 }
 
 TAP_MAIN(TAP_TEST(walk__listed_schemas_have_their_parts),
-         TAP_TEST(walk__consumers_come_in_order_of_addition), TAP_TEST(walk__a_schema_tells_its_parts),
-         TAP_TEST(walk__without_memory_nothing_is_left), TAP_TEST(value__of_functions_with_attributes),
-         TAP_TEST(value__of_every_other_kind), TAP_TEST(value__sizes_are_known_before_room_is_made),
-         TAP_TEST(proto__of_an_attribute_is_what_the_file_had), TAP_TEST(proto__of_an_operation_can_be_imported),
-         TAP_TEST(proto__of_a_schema_is_an_opdef), TAP_TEST(walk__a_schema_tells_defaults_of_every_kind),
-         TAP_TEST(value__codes_do_not_need_an_error), TAP_TEST(value__without_memory_nothing_is_left),
-         TAP_TEST(walk__beside_threads_that_set_shapes))
+         TAP_TEST(walk__consumers_are_in_order_of_addition), TAP_TEST(walk__a_schema_has_parts),
+         TAP_TEST(walk__nothing_leaks_without_memory), TAP_TEST(value__of_functions_with_attributes),
+         TAP_TEST(value__of_every_other_kind), TAP_TEST(value__sizes_are_known_before_allocation),
+         TAP_TEST(proto__of_an_attribute_has_the_bytes_of_the_file), TAP_TEST(proto__of_an_operation_can_be_imported),
+         TAP_TEST(proto__of_a_schema_is_an_opdef), TAP_TEST(walk__a_schema_has_defaults_of_every_kind),
+         TAP_TEST(value__codes_do_not_need_an_error), TAP_TEST(value__nothing_leaks_without_memory),
+         TAP_TEST(walk__while_threads_set_shapes))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels on oneDNN: that they give what the library's own give, that the library is loaded for heavy graphs only, and
- * that a program's OpenMP is left alone. One process can load it once, so the first test comes first. */
+/* Kernels on oneDNN: results equal those of Tenon's own kernels, the library is loaded for heavy
+ * graphs only, and the program's OpenMP settings are not changed. A process can load it only
+ * once, so the test of loading is the first. */
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>
@@ -16,10 +17,10 @@
 
 /* ---- one op in a graph, from a line ----
  *
- * "Op attr=K:value ... x:dims c:dims": attributes by kind (s text, l list of ints, b bool, f float, i int), then
- * inputs: x is fed, u is fed, too, but of unknown shape, c a constant, n the numbers themselves. "+Relu", "+Bias7" and
- * the like put another op behind it.
- * T is float, or bfloat16 after "half". */
+ * "Op attr=K:value ... x:dims c:dims": attributes by kind (s text, l list of ints, b bool, f
+ * float, i int), then inputs: x is fed, u is fed with an unknown shape, c is a constant, n the
+ * numbers themselves. "+Relu", "+Bias7" and the like append another op. T is float, or bfloat16
+ * after "half". */
 
 static size_t numbers(const char *text, int64_t *out)
 {
@@ -32,10 +33,11 @@ static size_t numbers(const char *text, int64_t *out)
   return n;
 }
 
-/* Sums of all bits of a float, which depend on their order. */
+/* Use all bits of a float, so that sums depend on their order. */
 static bool all_bits;
 
-/* Values of -1 to 1, exact in bfloat16 and half of them in sixteenths, or of all bits; the same each time. */
+/* Values from -1 to 1: exact in bfloat16, half of them multiples of 1/16, or with all bits used;
+ * the same each time. */
 static tn_tensor *values(tn_dtype dtype, const int64_t *dims, int32_t rank, uint32_t seed)
 {
   tn_tensor *t = NULL;
@@ -120,7 +122,7 @@ static tn_output add_input(one *o, const char *text, tn_dtype dtype, size_t i)
   return x;
 }
 
-static const char *target; /* of the next sessions; NULL = the usual one */
+static const char *target; /* of the next sessions; NULL = the default */
 
 static void open_line(one *o, const char *line, int level, const char *plugins)
 {
@@ -222,7 +224,7 @@ static const char *const lines[] = {
   CONV " half x:1,17,13,16 c:3,3,16,32", DEEP " x:2,17,13,16 c:3,3,16,1", DEEP " x:1,17,13,12 c:3,3,12,3 +Bias36 +Relu",
   "DepthwiseConv2dNative strides=l:1,2,2,1 padding=s:VALID x:1,30,33,24 c:5,3,24,1",
   DEEP " dilations=l:1,2,2,1 x:1,30,33,24 c:3,3,24,1",
-  /* with fewer products, whole tiles and cut ones */
+  /* with fewer multiplications, whole tiles and partial ones */
   CONV " x:1,24,24,32 c:3,3,32,48", CONV " x:5,13,10,16 c:3,3,16,16 +Bias16 +Relu",
   CONV " x:1,25,26,16 c:3,3,16,32 +Bias32 +Relu6", CONV " x:40,7,8,32 c:3,3,32,16 +Sigmoid",
   "Conv2D strides=l:1,1,1,1 padding=s:VALID x:2,30,31,64 c:3,3,64,16",
@@ -259,7 +261,7 @@ static const char *const lines[] = {
 };
 #define N_LINES (sizeof lines / sizeof *lines)
 
-/* Errors of a sum are relative to its largest terms, and so to the largest results. */
+/* Errors of a sum are relative to its largest terms, and therefore to the largest results. */
 static void compare(const char *line, const tn_tensor *own, const tn_tensor *got)
 {
   int64_t n = tn_tensor_elements(own);
@@ -275,7 +277,7 @@ static void compare(const char *line, const tn_tensor *own, const tn_tensor *got
   }
 }
 
-/* A graph that looks light, until its steps have cost as much as loading does. */
+/* A graph that seems light until its steps have taken as long as loading the library does. */
 static void load_by_steps(void)
 {
   one o;
@@ -291,12 +293,12 @@ static void load_by_steps(void)
   close_line(&o);
 }
 
-static void onednn__gives_what_the_librarys_own_kernels_give(void)
+static void onednn__results_equal_those_of_own_kernels(void)
 {
   tn_tensor *own[N_LINES];
   for (size_t i = 0; i < N_LINES; i++) own[i] = result(lines[i], 1, "never");
   tn_tensor *small = result("MatMul x:8,8 c:8,8", 1, "auto");
-  CHECK(!is_mapped("libdnnl")); /* nothing here was heavy */
+  CHECK(!is_mapped("libdnnl")); /* no graph so far was heavy */
   tn_tensor_unref(small);
   load_by_steps();
   for (size_t i = 0; i < N_LINES; i++) {
@@ -309,7 +311,7 @@ static void onednn__gives_what_the_librarys_own_kernels_give(void)
   }
 }
 
-/* The result of a convolution of an image with a NaN in its middle. */
+/* The convolution of an image with a NaN in the middle. */
 static tn_tensor *result_with_nan(const char *line, int level)
 {
   one o;
@@ -320,7 +322,7 @@ static tn_tensor *result_with_nan(const char *line, int level)
   return out;
 }
 
-/* At level 0 the step is an op of its own. */
+/* At level 0 each step is a separate op. */
 static void onednn__fused_steps_keep_a_nan(void)
 {
   static const char *const fused[] = {
@@ -339,13 +341,13 @@ static void onednn__fused_steps_keep_a_nan(void)
       nans += isnan(a) != 0;
       differ += isnan(a) ? !isnan(b) : !(fabsf(a - b) <= 1e-4f * (1 + fabsf(a)));
     }
-    CHECK_MSG(nans > 0 && differ == 0, "%s: of %d NaN, or other values, %d differ", fused[i], nans, differ);
+    CHECK_MSG(nans > 0 && differ == 0, "%s: %d NaN; of all values %d differ", fused[i], nans, differ);
     tn_tensor_unref(own);
     tn_tensor_unref(got);
   }
 }
 
-static void onednn__loses_no_nan_and_spreads_it_no_further_than_a_tile(void)
+static void onednn__a_nan_is_kept_and_stays_within_its_tile(void)
 {
   tn_tensor *got = result_with_nan(CONV " x:1,24,24,16 c:3,3,16,16", 1);
   const float *v = tn_tensor_data(got);
@@ -358,7 +360,7 @@ static void onednn__loses_no_nan_and_spreads_it_no_further_than_a_tile(void)
   tn_tensor_unref(got);
 }
 
-/* Whether the kernel that the line's op runs on is the plugin's. */
+/* Whether the line's op runs on the plugin's kernel. */
 static bool is_taken(const char *line)
 {
   one o;
@@ -378,14 +380,14 @@ static bool is_taken(const char *line)
   return taken;
 }
 
-/* Processors of AMD make a product and a sum in the time of one instruction that is both. */
+/* On AMD processors a multiplication and an addition take as long as one fused instruction. */
 #if defined(__x86_64__)
 #define FUSED_IS_FASTER (!__builtin_cpu_is("amd"))
 #else
 #define FUSED_IS_FASTER true
 #endif
 
-static void onednn__takes_what_it_does_faster(void)
+static void onednn__is_chosen_if_it_is_faster(void)
 {
   static const char *const faster[] = {
     "MatMul x:128,128 c:128,128", "MatMul x:64,512 x:512,500", CONV " x:1,24,24,32 c:3,3,32,48",
@@ -442,7 +444,7 @@ static void *work(void *user)
   return NULL;
 }
 
-static void onednn__steps_may_run_at_once(void)
+static void onednn__steps_may_be_concurrent(void)
 {
   one o;
   pthread_t threads[4];
@@ -461,7 +463,7 @@ static void onednn__steps_may_run_at_once(void)
   close_line(&o);
 }
 
-/* Work that threads share. */
+/* Work shared by several threads. */
 static const char *const large[] = {
   /* rows, columns, matrices */
   "MatMul x:515,70 c:70,160 +Bias160 +Relu",
@@ -540,7 +542,7 @@ static void check_bits(const char *line)
   tn_tensor_unref(one_thread);
 }
 
-static void onednn__threads_change_no_bit(void)
+static void onednn__results_do_not_depend_on_threads(void)
 {
   all_bits = true;
   for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_bits(large[i]);
@@ -548,8 +550,8 @@ static void onednn__threads_change_no_bit(void)
   all_bits = false;
 }
 
-/* Steps are tried with the help of workers, and without; without it the parts of a node are one. */
-static void onednn__steps_with_help_and_without_give_the_same_bits(void)
+/* Steps are tried with workers and without; without, a node has a single part. */
+static void onednn__results_do_not_depend_on_help(void)
 {
   for (size_t i = 0; i < sizeof large / sizeof *large; i += 2) {
     one o;
@@ -593,16 +595,17 @@ static void run_some(void)
 static void *set_and_run(void *threads)
 {
   omp_set_num_threads(*(int *)threads);
-  tn_tensor_unref(result(CONV " x:1,19,13,16 c:3,3,16,24", 1, "always")); /* of a new shape, so it is planned here */
+  tn_tensor_unref(result(CONV " x:1,19,13,16 c:3,3,16,24", 1, "always")); /* a new shape, so it is planned here */
   *(int *)threads = omp_get_max_threads();
   return NULL;
 }
 
-/* A program of several threads, with a team of its own: none is started for us, and no setting changes. */
-static void onednn__leaves_a_programs_openmp_alone(void)
+/* A program of several threads with an OpenMP team: no team is started for Tenon, and no setting
+ * changes. */
+static void onednn__does_not_change_openmp_of_the_program(void)
 {
 #if defined(__SANITIZE_THREAD__)
-  TAP_SKIP("the thread sanitizer does not know OpenMP");
+  TAP_SKIP("the thread sanitizer does not support OpenMP");
 #endif
   int before = omp_get_max_threads(), threads = count_threads();
   run_some();
@@ -670,7 +673,7 @@ static void onednn__survives_lack_of_memory_for_parts(void)
 {
   for (size_t i = 0; i < sizeof large / sizeof *large; i += 4) {
     one o;
-    target = "threaded:threads=3,pin=1"; /* workers of its own: those of others may be started in between */
+    target = "threaded:threads=3,pin=1"; /* a pool of its own, as workers of a shared pool may be started in between */
     open_line(&o, large[i], 1, "always");
     target = NULL;
     tn_test_oom_sweep(run_all, &o);
@@ -680,26 +683,26 @@ static void onednn__survives_lack_of_memory_for_parts(void)
 #else
 #define SKIPPED(name) \
   static void name(void) { TAP_SKIP("built without oneDNN"); }
-SKIPPED(onednn__gives_what_the_librarys_own_kernels_give)
-SKIPPED(onednn__loses_no_nan_and_spreads_it_no_further_than_a_tile)
+SKIPPED(onednn__results_equal_those_of_own_kernels)
+SKIPPED(onednn__a_nan_is_kept_and_stays_within_its_tile)
 SKIPPED(onednn__fused_steps_keep_a_nan)
-SKIPPED(onednn__takes_what_it_does_faster)
-SKIPPED(onednn__steps_may_run_at_once)
-SKIPPED(onednn__threads_change_no_bit)
-SKIPPED(onednn__steps_with_help_and_without_give_the_same_bits)
-SKIPPED(onednn__leaves_a_programs_openmp_alone)
+SKIPPED(onednn__is_chosen_if_it_is_faster)
+SKIPPED(onednn__steps_may_be_concurrent)
+SKIPPED(onednn__results_do_not_depend_on_threads)
+SKIPPED(onednn__results_do_not_depend_on_help)
+SKIPPED(onednn__does_not_change_openmp_of_the_program)
 SKIPPED(onednn__survives_lack_of_memory)
 SKIPPED(onednn__survives_lack_of_memory_for_parts)
 #endif
 
 TAP_MAIN(
-  TAP_TEST(onednn__gives_what_the_librarys_own_kernels_give),
-  TAP_TEST(onednn__loses_no_nan_and_spreads_it_no_further_than_a_tile),
+  TAP_TEST(onednn__results_equal_those_of_own_kernels),
+  TAP_TEST(onednn__a_nan_is_kept_and_stays_within_its_tile),
   TAP_TEST(onednn__fused_steps_keep_a_nan),
-  TAP_TEST(onednn__takes_what_it_does_faster),
-  TAP_TEST(onednn__steps_may_run_at_once),
-  TAP_TEST(onednn__threads_change_no_bit),
-  TAP_TEST(onednn__steps_with_help_and_without_give_the_same_bits),
-  TAP_TEST(onednn__leaves_a_programs_openmp_alone),
+  TAP_TEST(onednn__is_chosen_if_it_is_faster),
+  TAP_TEST(onednn__steps_may_be_concurrent),
+  TAP_TEST(onednn__results_do_not_depend_on_threads),
+  TAP_TEST(onednn__results_do_not_depend_on_help),
+  TAP_TEST(onednn__does_not_change_openmp_of_the_program),
   TAP_TEST(onednn__survives_lack_of_memory),
   TAP_TEST(onednn__survives_lack_of_memory_for_parts))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that make, choose, search and put together: sizes that flow through them, inputs longer than the recorded cases
- * have, what they say, and life without memory. */
+/* Ops that create, select, search and combine: sizes that propagate, inputs longer than in the
+ * recorded cases, errors, and lack of memory. */
 #include "conformance/support/op_kit.h"
 
 #define IN(name, type, dims)                                                                    \
@@ -29,7 +29,7 @@
   NODE("sum", "Sum", "input: 'x' input: 'axes'", F)                                                                   \
   NODE("hot", "OneHot", "input: 'last' input: '3' input: '0' input: '1'", I TYPE("TI", "DT_INT32"))
 
-static void array_ops__sizes_flow_through_them(void)
+static void array_ops__sizes_propagate(void)
 {
   ts t;
   ops_open_text(&t, SIZES);
@@ -87,7 +87,7 @@ static void array_ops__top_k_of_a_long_row_is_sorted_and_complete(void)
 {
   ts t;
   ops_open_text(&t, LONG_GRAPH);
-  tn_tensor *x = numbers(50); /* many are equal, also where the list is cut */
+  tn_tensor *x = numbers(50); /* many are equal, also at the end of the result */
   tn_tensor *values = get(&t, x, "top:0"), *indices = get(&t, x, "top:1"), *nth = get(&t, x, "nth:0");
   bool ordered = true, right = true;
   for (int64_t i = 0; i < 700; i++) {
@@ -99,7 +99,7 @@ static void array_ops__top_k_of_a_long_row_is_sorted_and_complete(void)
   }
   CHECK(right);
   CHECK(ordered);
-  /* all that are above the last one are there, and of its equals those that stand first */
+  /* the result has all elements above the last one, and of those equal to it, the first ones */
   int32_t last = int_at(values, 699), last_at = int_at(indices, 699);
   int64_t wanted = 0, above = 0, reach = 0;
   for (int64_t i = 0; i < LONG; i++) {
@@ -114,7 +114,7 @@ static void array_ops__top_k_of_a_long_row_is_sorted_and_complete(void)
   ts_fini(&t);
 }
 
-static void array_ops__where_of_a_long_vector_names_each_place(void)
+static void array_ops__where_of_a_long_vector_finds_each_place(void)
 {
   ts t;
   ops_open_text(&t, LONG_GRAPH);
@@ -134,7 +134,7 @@ static void array_ops__where_of_a_long_vector_names_each_place(void)
   ts_fini(&t);
 }
 
-static void array_ops__unique_of_a_long_vector_leads_back_to_it(void)
+static void array_ops__unique_of_a_long_vector_can_be_reversed(void)
 {
   ts t;
   ops_open_text(&t, LONG_GRAPH);
@@ -154,7 +154,7 @@ static void array_ops__unique_of_a_long_vector_leads_back_to_it(void)
   ts_fini(&t);
 }
 
-/* ---- messages ---- */
+/* ---- errors ---- */
 
 #define BAD                                                                                                   \
   ANY("x", "DT_INT32") INT0("0", 0) INT0("1", 1) INT0("minus", -1) INTS1("two", 2, "int_val: 5 int_val: 7")      \
@@ -173,7 +173,7 @@ static void expect_error(ts *t, tn_tensor *x, const char *fetch, const char *tex
   if (strstr(tn_error_message(&t->err), text) == NULL) CHECK_STR(tn_error_message(&t->err), text);
 }
 
-static void array_ops__errors_name_what_was_found(void)
+static void array_ops__errors_name_the_offending_value(void)
 {
   ts t;
   ops_open_text(&t, BAD);
@@ -190,7 +190,7 @@ static void array_ops__errors_name_what_was_found(void)
   ts_fini(&t);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 #define STRINGS "string_val: 'a' string_val: 'a text too long for the element itself' string_val: 'a' string_val: ''"
 #define S TYPE("T", "DT_STRING")
@@ -215,7 +215,7 @@ typedef struct trial {
   tn_tensor *x;
 } trial;
 
-/* In a session of its own, for plans keep memory of a step for the next one. */
+/* Uses a session of its own, as plans keep memory for the next step. */
 static tn_status compile_and_run(void *arg)
 {
   static const char *const feeds[] = { "x:0" };
@@ -234,7 +234,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void array_ops__without_memory_nothing_is_left(void)
+static void array_ops__nothing_leaks_without_memory(void)
 {
   ts t;
   ops_open_text(&t, MANY);
@@ -247,8 +247,8 @@ static void array_ops__without_memory_nothing_is_left(void)
   ts_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(array_ops__sizes_flow_through_them),
+TAP_MAIN(TAP_TEST(array_ops__sizes_propagate),
          TAP_TEST(array_ops__top_k_of_a_long_row_is_sorted_and_complete),
-         TAP_TEST(array_ops__where_of_a_long_vector_names_each_place),
-         TAP_TEST(array_ops__unique_of_a_long_vector_leads_back_to_it),
-         TAP_TEST(array_ops__errors_name_what_was_found), TAP_TEST(array_ops__without_memory_nothing_is_left))
+         TAP_TEST(array_ops__where_of_a_long_vector_finds_each_place),
+         TAP_TEST(array_ops__unique_of_a_long_vector_can_be_reversed),
+         TAP_TEST(array_ops__errors_name_the_offending_value), TAP_TEST(array_ops__nothing_leaks_without_memory))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sound: files, spectra, and what is made of them. */
+/* Sound: files, spectra, and features computed from them. */
 #include <math.h>
 #include <ops/audio/wav.h>
 #include <ops/audio/fft.h>
@@ -25,7 +25,7 @@ static tn_tensor *text(const void *data, size_t n)
   return t;
 }
 
-/* Samples [n, channels] of a tone of so many turns in a thousand samples. */
+/* Samples [n, channels] of a tone with `turns` periods in a thousand samples. */
 static tn_tensor *tone(int64_t n, int64_t channels, double turns)
 {
   tn_tensor *t = NULL;
@@ -76,7 +76,7 @@ static void fft__powers_are_those_of_the_sums(void)
   ANY("file", "DT_STRING") RATE("rate", "8000") NODE("write", "EncodeWav", "input: 'audio' input: 'rate'", "") \
       NODE("read", "DecodeWav", "input: 'file'", "")
 
-/* A file of two channels with five samples, and what stands in front of its data. */
+/* A file of two channels with five samples, with the header before its data. */
 static size_t small_file(uint8_t *to)
 {
   tn__wav_header(to, 2, 8000, 20);
@@ -84,7 +84,7 @@ static size_t small_file(uint8_t *to)
   return TN__WAV_HEADER + 20;
 }
 
-static void wav__what_is_written_is_read_again(void)
+static void wav__files_round_trip(void)
 {
   static const char *const writes[] = { "write" }, *const reads[] = { "read", "read:1" };
   ts t;
@@ -106,7 +106,7 @@ static void wav__what_is_written_is_read_again(void)
   ts_fini(&t);
 }
 
-static void wav__channels_and_samples_are_as_many_as_asked_for(void)
+static void wav__channels_and_samples_are_those_requested(void)
 {
   static const char *const fetches[] = { "it" };
   uint8_t file[100];
@@ -118,7 +118,7 @@ static void wav__channels_and_samples_are_as_many_as_asked_for(void)
   CHECK_STR(ops_shape_of(&t, "it", 0), "[7,3]");
   REQUIRE_OK(try_run(&t, "file", in, fetches, out, 1), &t.err);
   for (int i = 0; i < 21; i++) {
-    int16_t sample = 0; /* nothing behind the end; the last channel stands in for those that are not there */
+    int16_t sample = 0; /* zero past the end; the last channel replaces missing channels */
     if (i < 15) memcpy(&sample, file + TN__WAV_HEADER + 2 * (i / 3 * 2 + (i % 3 > 0)), 2);
     CHECK_DOUBLE((double)((float *)tn_tensor_data(out[0]))[i], sample / 32768.0, 0);
   }
@@ -156,7 +156,7 @@ static void check_refused(const uint8_t *file, size_t size, const char *message)
   tn_error_clear(&err);
 }
 
-static void wav__headers_are_not_believed(void)
+static void wav__headers_are_checked(void)
 {
   static const struct {
     size_t at;
@@ -184,7 +184,7 @@ static void wav__headers_are_not_believed(void)
   }
 }
 
-/* The end of a file at any place, and bytes of any value: an answer, and nothing read behind the end. */
+/* Files truncated anywhere, and bytes of any value, are handled without reading past the end. */
 static void wav__damaged_files_are_read_within_their_bounds(void)
 {
   uint8_t file[100];
@@ -192,7 +192,7 @@ static void wav__damaged_files_are_read_within_their_bounds(void)
   uint32_t state = 1;
   tn__wav wav;
   for (size_t i = 0; i < n; i++) {
-    tn_tensor *exact = text(file, i); /* a checker of memory sees what is read behind it */
+    tn_tensor *exact = text(file, i); /* a memory checker detects reads past its end */
     const char *data;
     size_t size;
     REQUIRE_OK(tn_tensor_get_string(exact, 0, &data, &size, NULL), NULL);
@@ -220,7 +220,7 @@ static void wav__damaged_files_are_read_within_their_bounds(void)
           RATE("k16", "16000") NODE("mfcc", "Mfcc", "input: 'power' input: 'k16'", "")                      \
               NODE("fed", "Mfcc", "input: 'power' input: 'rate'", "")
 
-static void spectrogram__a_tone_stands_in_its_bin(void)
+static void spectrogram__a_tone_is_in_its_bin(void)
 {
   static const char *const fetches[] = { "power", "size" };
   ts t;
@@ -260,8 +260,8 @@ static void spectrogram__short_sound_has_no_slices(void)
   ts_fini(&t);
 }
 
-/* The tables follow the rate, step by step. */
-static void mfcc__the_rate_may_change_from_step_to_step(void)
+/* The tables are computed for the rate of each step. */
+static void mfcc__the_rate_may_change_between_steps(void)
 {
   static const char *const feeds[] = { "audio", "rate" }, *const fetches[] = { "mfcc", "fed" };
   static const int32_t rates[] = { 16000, 44100, 16000, 4000 };
@@ -274,7 +274,7 @@ static void mfcc__the_rate_may_change_from_step_to_step(void)
     REQUIRE_OK(tn_session_run(t.session, NULL, feeds, in, 2, fetches, out, 2, NULL, 0, NULL, &t.err), &t.err);
     const float *x = tn_tensor_data(out[0]), *y = tn_tensor_data(out[1]);
     CHECK((memcmp(x, y, tn_tensor_bytes(out[0])) == 0) == (rates[i] == 16000));
-    CHECK(x[0] != 0 && (y[0] == 0) == (rates[i] == 4000)); /* nothing is known of what lies above half the rate */
+    CHECK(x[0] != 0 && (y[0] == 0) == (rates[i] == 4000)); /* frequencies above half the rate are unknown */
     for (int k = 0; k < 2; k++) tn_tensor_unref(out[k]);
     tn_tensor_unref(in[1]);
   }
@@ -282,7 +282,7 @@ static void mfcc__the_rate_may_change_from_step_to_step(void)
   ts_fini(&t);
 }
 
-static void mfcc__silence_is_loud_in_no_band(void)
+static void mfcc__silence_is_the_floor_in_each_band(void)
 {
   static const char *const fetches[] = { "mfcc" };
   ts t;
@@ -297,7 +297,7 @@ static void mfcc__silence_is_loud_in_no_band(void)
   ts_fini(&t);
 }
 
-/* ---- shapes and messages ---- */
+/* ---- shapes and errors ---- */
 
 static void audio__shapes_are_known_before_a_step(void)
 {
@@ -330,7 +330,7 @@ static void expect_error(const char *graph, const char *message)
 #define SPECTRUM \
   ANY("audio", "DT_FLOAT") NODE("s", "AudioSpectrogram", "input: 'audio'", INT("window_size", 16) INT("stride", 8))
 
-static void audio__errors_name_what_was_found(void)
+static void audio__errors_name_the_offending_value(void)
 {
   expect_error(ANY("audio", "DT_FLOAT")
                    NODE("it", "AudioSpectrogram", "input: 'audio'", INT("window_size", 1) INT("stride", 8)),
@@ -345,7 +345,7 @@ static void audio__errors_name_what_was_found(void)
                "sample_rate is 0, wanted 1 or more");
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 typedef struct trial {
   ts *t;
@@ -368,7 +368,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void audio__without_memory_nothing_is_left(void)
+static void audio__nothing_leaks_without_memory(void)
 {
   uint8_t file[100];
   size_t n = small_file(file);
@@ -384,10 +384,10 @@ static void audio__without_memory_nothing_is_left(void)
   ts_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(fft__powers_are_those_of_the_sums), TAP_TEST(wav__what_is_written_is_read_again),
-         TAP_TEST(wav__channels_and_samples_are_as_many_as_asked_for), TAP_TEST(wav__loud_samples_are_clipped),
-         TAP_TEST(wav__headers_are_not_believed), TAP_TEST(wav__damaged_files_are_read_within_their_bounds),
-         TAP_TEST(spectrogram__a_tone_stands_in_its_bin), TAP_TEST(spectrogram__short_sound_has_no_slices),
-         TAP_TEST(mfcc__the_rate_may_change_from_step_to_step), TAP_TEST(mfcc__silence_is_loud_in_no_band),
-         TAP_TEST(audio__shapes_are_known_before_a_step), TAP_TEST(audio__errors_name_what_was_found),
-         TAP_TEST(audio__without_memory_nothing_is_left))
+TAP_MAIN(TAP_TEST(fft__powers_are_those_of_the_sums), TAP_TEST(wav__files_round_trip),
+         TAP_TEST(wav__channels_and_samples_are_those_requested), TAP_TEST(wav__loud_samples_are_clipped),
+         TAP_TEST(wav__headers_are_checked), TAP_TEST(wav__damaged_files_are_read_within_their_bounds),
+         TAP_TEST(spectrogram__a_tone_is_in_its_bin), TAP_TEST(spectrogram__short_sound_has_no_slices),
+         TAP_TEST(mfcc__the_rate_may_change_between_steps), TAP_TEST(mfcc__silence_is_the_floor_in_each_band),
+         TAP_TEST(audio__shapes_are_known_before_a_step), TAP_TEST(audio__errors_name_the_offending_value),
+         TAP_TEST(audio__nothing_leaks_without_memory))

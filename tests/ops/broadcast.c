@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broadcasting: which shapes go together, and that a walk meets the right elements. */
+/* Broadcasting: compatible shapes, and walks that visit the right elements. */
 #include <ops/kernel/elements/broadcast.h>
 #include <ops/kernel/shapes.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void check_shapes(shape a, shape b, bool fits, shape wanted)
   }
 }
 
-static void broadcast__shapes_that_are_known(void)
+static void broadcast__known_shapes(void)
 {
   check_shapes((shape){ 0 }, (shape){ 0 }, true, (shape){ 0 });
   check_shapes((shape){ 2, { 2, 3 } }, (shape){ 0 }, true, (shape){ 2, { 2, 3 } });
@@ -42,7 +42,7 @@ static void broadcast__shapes_that_are_known(void)
   check_shapes((shape){ 1, { 0 } }, (shape){ 1, { 2 } }, false, (shape){ 0 });
 }
 
-static void broadcast__shapes_that_are_not_known(void)
+static void broadcast__unknown_shapes(void)
 {
   check_shapes((shape){ -1 }, (shape){ 1, { 3 } }, true, (shape){ -1 });
   check_shapes((shape){ 1, { -1 } }, (shape){ 1, { 3 } }, true, (shape){ 1, { 3 } }); /* 1 or 3 */
@@ -71,7 +71,7 @@ static void broadcast__shapes_merge(void)
   CHECK(tn__shape_is_known(s.dims, s.rank));
   CHECK_INT(s.dims[0], 2);
   CHECK_INT(s.dims[1], 3);
-  CHECK(!tn__shape_merge(&s, c, 2)); /* and nothing has changed */
+  CHECK(!tn__shape_merge(&s, c, 2)); /* nothing has changed */
   CHECK(!tn__shape_merge(&s, c, 1));
   CHECK_INT(s.dims[1], 3);
 }
@@ -85,7 +85,7 @@ static tn_view view_of(const shape *s)
   return v;
 }
 
-/* Element of the operand that belongs to element `at` of the result, by the definition. */
+/* The operand's element for element `at` of the result, by definition. */
 static int64_t element_of(const shape *out, const shape *operand, int64_t at)
 {
   int64_t r = 0, step = 1;
@@ -99,7 +99,7 @@ static int64_t element_of(const shape *out, const shape *operand, int64_t at)
   return r;
 }
 
-/* A part of the shape: leading dimensions may be missing, others may be 1. */
+/* An operand's shape: leading dimensions may be missing, others may be 1. */
 static shape part_of(const shape *out)
 {
   shape s = { 0 };
@@ -143,7 +143,7 @@ static void check_walk(const shape *out, const shape *operands, int32_t n)
   tn__broadcast_plan_free(plan);
 }
 
-static void broadcast__a_walk_meets_every_element(void)
+static void broadcast__a_walk_visits_every_element(void)
 {
   srand(11);
   for (int round = 0; round < 3000; round++) {
@@ -159,7 +159,7 @@ static void broadcast__a_walk_meets_every_element(void)
 
 static void broadcast__neighbours_are_merged(void)
 {
-  /* [2,3,4,5] with [4,5]: two dimensions, of which one is a row. */
+  /* [2,3,4,5] with [4,5]: two dimensions, one of which is a row. */
   shape x = { 4, { 2, 3, 4, 5 } }, y = { 2, { 4, 5 } };
   tn_view vx = view_of(&x), vy = view_of(&y);
   const tn_view *both[] = { &vx, &vy };
@@ -174,7 +174,7 @@ static void broadcast__neighbours_are_merged(void)
 
 static void broadcast__254_dimensions(void)
 {
-  /* 62 of two elements that stand still in turn, between ones. */
+  /* 62 dimensions of size 2, broadcast in turn, between dimensions of size 1. */
   int64_t out[TN_MAX_RANK], x[TN_MAX_RANK], y[TN_MAX_RANK];
   for (int32_t i = 0; i < TN_MAX_RANK; i++) {
     bool two = i % 4 == 0 && i / 4 < 62;
@@ -223,7 +223,8 @@ static tn_output placeholder(tn_graph *g, const char *name, shape s)
   return (tn_output){ op, 0 };
 }
 
-/* Infers "op(a, b)"; compatible_only is the attribute incompatible_shape_error of Equal. Returns the status. */
+/* Infers "op(a, b)"; compatible_only is the attribute incompatible_shape_error of Equal. Returns
+ * the status. */
 static tn_status infer(const char *op, shape a, shape b, bool compatible_only, shape *out)
 {
   tn_graph *g = NULL;
@@ -255,7 +256,7 @@ static void broadcast__ops_infer_their_shape(void)
   CHECK_INT(out.rank, -1);
 }
 
-static void broadcast__equal_may_answer_that_shapes_differ(void)
+static void broadcast__equal_may_accept_incompatible_shapes(void)
 {
   shape out;
   CHECK_INT(infer("Equal", (shape){ 1, { 3 } }, (shape){ 1, { 4 } }, true, &out), TN_INVALID_ARGUMENT);
@@ -270,13 +271,13 @@ static void broadcast__equal_may_answer_that_shapes_differ(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(broadcast__shapes_that_are_known),
-  TAP_TEST(broadcast__shapes_that_are_not_known),
+  TAP_TEST(broadcast__known_shapes),
+  TAP_TEST(broadcast__unknown_shapes),
   TAP_TEST(broadcast__the_message_names_op_and_shapes),
   TAP_TEST(broadcast__shapes_merge),
-  TAP_TEST(broadcast__a_walk_meets_every_element),
+  TAP_TEST(broadcast__a_walk_visits_every_element),
   TAP_TEST(broadcast__neighbours_are_merged),
   TAP_TEST(broadcast__254_dimensions),
   TAP_TEST(broadcast__no_memory),
   TAP_TEST(broadcast__ops_infer_their_shape),
-  TAP_TEST(broadcast__equal_may_answer_that_shapes_differ))
+  TAP_TEST(broadcast__equal_may_accept_incompatible_shapes))

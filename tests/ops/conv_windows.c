@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions, depthwise ones and pooling by the library's own kernels, on awkward sizes: bit for bit what sums in
- * their order give, on every kind of vectors, with filters that are constants and that are fed, alone and with what
- * follows. */
+/* Convolutions, depthwise convolutions and pooling by the library's own kernels, on awkward
+ * sizes: bits equal those of sums in the same order, on every kind of vectors, with constant and
+ * fed filters, alone and with fused ops. */
 #include <float.h>
 #include <ops/kernel/elements/vectors.h>
 #include <stdio.h>
@@ -11,18 +11,19 @@
 
 typedef enum window_kind { CONV, DEPTHWISE, MAX, MEAN } window_kind;
 
-/* explicit: TN_EXPLICIT paddings top, bottom, left, right; after: steps behind a product: b(ias), a(dd), r(elu), 6 */
+/* explicit: TN_EXPLICIT paddings top, bottom, left, right; after: ops after a product: b(ias),
+ * a(dd), r(elu), 6 */
 typedef struct shape {
   window_kind kind;
   int64_t n, h, w, c;      /* images */
-  int64_t kh, kw, kc, out; /* window, channels of a group, of the result; of a depthwise one: for each channel */
+  int64_t kh, kw, kc, out; /* window, channels of a group, outputs; of a depthwise one: per channel */
   int64_t stride[2], dilation[2];
   const char *padding;
   int64_t explicit[4];
-  bool fed; /* the filter is */
+  bool fed; /* the filter is fed */
   const char *after;
 
-  int64_t before[2], oh, ow, oc; /* worked out */
+  int64_t before[2], oh, ow, oc; /* computed */
 } shape;
 
 static bool fit(shape *s)
@@ -44,7 +45,9 @@ static bool fit(shape *s)
       *out[k] = room / s->stride[k] + 1;
     }
   }
-  s->oc = s->kind == CONV ? s->out : s->kind == DEPTHWISE ? s->c * s->out : s->c;
+  s->oc = s->c;
+  if (s->kind == CONV) s->oc = s->out;
+  if (s->kind == DEPTHWISE) s->oc = s->c * s->out;
   return true;
 }
 
@@ -60,7 +63,7 @@ static tn_tensor *tensor(int32_t rank, const int64_t *dims, uint32_t seed)
   return t;
 }
 
-/* ---- what is right ---- */
+/* ---- reference ---- */
 
 static float one(const shape *s, const float *x, const float *f, int64_t n, int64_t y, int64_t u, int64_t o)
 {
@@ -134,13 +137,22 @@ static tn_output windows(tn_graph *graph, const shape *s, tn_output x, tn_output
   return finish(b);
 }
 
+static const char *op_of(char letter)
+{
+  switch (letter) {
+  case 'b': return "BiasAdd";
+  case 'a': return "AddV2";
+  case 'r': return "Relu";
+  case 'l': return "LeakyRelu";
+  default: return "Relu6";
+  }
+}
+
 static tn_output follow(tn_graph *graph, const shape *s, tn_output y, tn_output bias, tn_output added)
 {
   for (const char *a = s->after; *a != 0; a++) {
     char name[] = { 's', (char)('0' + (a - s->after)), 0 };
-    const char *op = *a == 'b' ? "BiasAdd" : *a == 'a' ? "AddV2" : *a == 'r' ? "Relu" : "Relu6";
-    if (*a == 'l') op = "LeakyRelu";
-    tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+    tn_operation_builder *b = tn_operation_begin(graph, op_of(*a), name, 0);
     tn_operation_add_input(b, y);
     if (*a == 'b') tn_operation_add_input(b, bias);
     if (*a == 'a') tn_operation_add_input(b, added);
@@ -223,7 +235,8 @@ static void check_many(window_kind kind, int count, uint32_t seed)
     int64_t groups = any(0, 5) == 0 ? 2 : 1;
     s.kc = widths[any(0, 9)];
     s.c = s.kc * (kind == CONV ? groups : 1);
-    s.out = kind == DEPTHWISE ? (any(0, 3) == 0 ? 2 : 1) : widths[any(0, 12)] * groups;
+    if (kind == DEPTHWISE) s.out = any(0, 3) == 0 ? 2 : 1;
+    else s.out = widths[any(0, 12)] * groups;
     if (kind == DEPTHWISE) s.c = widths[any(0, 12)] + any(0, 1) * 70;
     if (kind >= MAX) s.c = widths[any(0, 12)] + any(0, 1) * 130;
     for (int k = 0; k < 2; k++) {
@@ -249,9 +262,9 @@ static void pooling__is_right_for_any_window(void)
 
 #define ONE { 1, 1 }, { 1, 1 }
 
-static void conv__batches_go_in_blocks(void)
+static void conv__batches_are_divided_into_blocks(void)
 {
-  /* blocks of images, the last one smaller; none; a single pixel from many */
+  /* blocks of images, the last one smaller; no image; a single pixel from many */
   check((shape){ CONV, 70, 8, 8, 16, 3, 3, 16, 32, ONE, "SAME", .after = "br" });
   check((shape){ CONV, 27, 4, 4, 32, 3, 3, 32, 64, ONE, "SAME", .after = "b6" });
   check((shape){ CONV, 0, 8, 8, 16, 3, 3, 16, 32, ONE, "SAME", .after = "br" });
@@ -262,16 +275,16 @@ static void conv__batches_go_in_blocks(void)
 
 static void conv__many_terms_and_columns(void)
 {
-  /* more terms than one block has, rows a page apart, more columns than go at a time */
+  /* more terms than one block has, rows a page apart, more columns than are computed at a time */
   check((shape){ CONV, 1, 3, 5, 300, 2, 3, 300, 40, ONE, "SAME", .after = "bar" });
   check((shape){ CONV, 1, 4, 4, 1024, 1, 1, 1024, 70, ONE, "VALID", .after = "br" });
   check((shape){ CONV, 1, 2, 3, 40, 3, 3, 40, 700, ONE, "SAME", .after = "b" });
   check((shape){ CONV, 1, 6, 6, 1024, 1, 1, 1024, 20, { 2, 2 }, { 1, 1 }, "SAME", .fed = true });
 }
 
-static void conv__windows_beside_the_image(void)
+static void conv__windows_outside_the_image(void)
 {
-  /* some places see nothing of it */
+  /* some windows do not overlap it */
   check((shape){ CONV, 2, 2, 2, 5, 3, 3, 5, 9, { 1, 1 }, { 4, 4 }, "EXPLICIT", { 7, 7, 8, 7 }, .after = "br" });
   check((shape){ DEPTHWISE, 2, 2, 2, 20, 3, 3, 0, 1, { 1, 1 }, { 4, 4 }, "EXPLICIT", { 7, 7, 8, 7 }, .after = "b6" });
 }
@@ -297,7 +310,7 @@ static void products__are_fused(void)
   }
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 typedef struct trial {
   ts t;
@@ -319,7 +332,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void conv__without_memory_nothing_is_left(void)
+static void conv__nothing_leaks_without_memory(void)
 {
   shape s = { CONV, 1, 7, 6, 4, 3, 3, 4, 12, ONE, "SAME", .after = "bar" };
   for (s.kind = CONV; s.kind <= DEPTHWISE; s.kind++) {
@@ -345,8 +358,8 @@ TAP_MAIN(
   TAP_TEST(conv__is_right_for_any_window),
   TAP_TEST(depthwise__is_right_for_any_window),
   TAP_TEST(pooling__is_right_for_any_window),
-  TAP_TEST(conv__batches_go_in_blocks),
+  TAP_TEST(conv__batches_are_divided_into_blocks),
   TAP_TEST(conv__many_terms_and_columns),
-  TAP_TEST(conv__windows_beside_the_image),
+  TAP_TEST(conv__windows_outside_the_image),
   TAP_TEST(products__are_fused),
-  TAP_TEST(conv__without_memory_nothing_is_left))
+  TAP_TEST(conv__nothing_leaks_without_memory))

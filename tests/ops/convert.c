@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion between dtypes: where C leaves the result open, and the ways that take more than one step. */
+/* Conversion between dtypes: results that C leaves undefined, and conversions of more than one
+ * step. */
 #include <math.h>
 #include <ops/kernel/elements/convert.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static void convert(tn_dtype from, const void *in, tn_dtype to, void *out, int64
   tn__convert_run(&c, in, out, n);
 }
 
-static void convert__numbers_that_do_not_fit_are_the_lowest(void)
+static void convert__numbers_out_of_range_become_the_lowest(void)
 {
   const float in[] = { NAN, INFINITY, -INFINITY, 3e9f, -3e9f, -1.5f, 255.9f };
   const int32_t wanted32[] = { INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, -1, 255 };
@@ -73,7 +74,7 @@ static void convert__complex_keeps_or_loses_its_imaginary_part(void)
   CHECK(out[0] == 1 && out[1] == 0 && out[2] == 300 && out[3] == 0);
 }
 
-/* More elements than a block, by three steps: load, change, store. */
+/* More elements than a block, in three steps: load, convert, store. */
 static void convert__long_arrays_by_several_steps(void)
 {
   enum { N = 1300 };
@@ -99,8 +100,8 @@ static void convert__truncation_cuts_instead_of_rounding(void)
   CHECK(cut[2] > 0x7f80);
 }
 
-/* Every code is a number that comes back as the same code. */
-static void convert__eight_bit_floats_there_and_back(void)
+/* Every code is a number that is converted back to the same code. */
+static void convert__eight_bit_floats_round_trip(void)
 {
   static const tn_dtype dtypes[] = { TN_FLOAT8_E5M2, TN_FLOAT8_E4M3FN };
   for (int k = 0; k < 2; k++) {
@@ -110,7 +111,7 @@ static void convert__eight_bit_floats_there_and_back(void)
     convert(dtypes[k], codes, TN_FLOAT, numbers, 256, false);
     convert(TN_FLOAT, numbers, dtypes[k], back, 256, false);
     for (int i = 0; i < 256; i++)
-      CHECK_MSG(back[i] == codes[i] || numbers[i] != numbers[i], "%s: code %d is %g and comes back as %d",
+      CHECK_MSG(back[i] == codes[i] || numbers[i] != numbers[i], "%s: code %d is %g, converted back to %d",
                 tn_dtype_name(dtypes[k]), i, (double)numbers[i], back[i]);
   }
   const float in[] = { 448, 460, 480, 1e6f, 0.0009765625f, 57344, 61439, 61440, INFINITY };
@@ -119,16 +120,16 @@ static void convert__eight_bit_floats_there_and_back(void)
   convert(TN_FLOAT, in, TN_FLOAT8_E5M2, e5m2, 9, false);
   CHECK_INT(e4m3[0], 0x7e);
   CHECK_INT(e4m3[1], 0x7e);
-  CHECK_INT(e4m3[2], 0x7f); /* past the largest there is only NaN */
+  CHECK_INT(e4m3[2], 0x7f); /* beyond the largest there is only NaN */
   CHECK_INT(e4m3[3], 0x7f);
-  CHECK_INT(e4m3[4], 0x00); /* half of the smallest: to even */
+  CHECK_INT(e4m3[4], 0x00); /* half of the smallest: rounds to even */
   CHECK_INT(e5m2[5], 0x7b);
   CHECK_INT(e5m2[6], 0x7b);
   CHECK_INT(e5m2[7], 0x7c);
   CHECK_INT(e5m2[8], 0x7c);
 }
 
-static void convert__what_has_the_same_bits_is_not_touched(void)
+static void convert__equal_representations_are_not_converted(void)
 {
   tn__convert c;
   CHECK(tn__convert_find(TN_QINT8, TN_INT8, false, &c) && c.same);
@@ -140,11 +141,11 @@ static void convert__what_has_the_same_bits_is_not_touched(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(convert__numbers_that_do_not_fit_are_the_lowest),
+  TAP_TEST(convert__numbers_out_of_range_become_the_lowest),
   TAP_TEST(convert__large_unsigned_numbers),
   TAP_TEST(convert__bool_is_not_zero),
   TAP_TEST(convert__complex_keeps_or_loses_its_imaginary_part),
   TAP_TEST(convert__long_arrays_by_several_steps),
   TAP_TEST(convert__truncation_cuts_instead_of_rounding),
-  TAP_TEST(convert__eight_bit_floats_there_and_back),
-  TAP_TEST(convert__what_has_the_same_bits_is_not_touched))
+  TAP_TEST(convert__eight_bit_floats_round_trip),
+  TAP_TEST(convert__equal_representations_are_not_converted))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes: cut out of images, and suppressed where they cover each other. */
+/* Boxes: cropped from images, and suppressed if they overlap. */
 #include <math.h>
 #include <ops/kernel/elements/vectors.h>
 
@@ -18,7 +18,7 @@ static tn_tensor *tensor(tn_dtype dtype, int32_t rank, const int64_t *dims, cons
   return t;
 }
 
-/* Numbers of [0, 1) that do not repeat soon. */
+/* Numbers in [0, 1) with a long period. */
 static float noise(uint32_t *state)
 {
   *state = *state * 1664525u + 1013904223u;
@@ -51,7 +51,7 @@ static tn_status try_run(ts *t, const char *const *feeds, tn_tensor *const *in, 
 
 static const char *const crop_feeds[] = { "image", "boxes", "index", "grads" };
 
-static void crops__a_box_of_everything_is_the_image(void)
+static void crops__a_box_of_the_whole_image_is_the_image(void)
 {
   static const char *const fetches[] = { "a", "b" };
   const float boxes[] = { 0, 0, 1, 1, 1, 1, 0, 0 };
@@ -69,7 +69,7 @@ static void crops__a_box_of_everything_is_the_image(void)
       for (int64_t i = 0; i < 30; i++)
         for (int64_t j = 0; j < c; j++) {
           CHECK_DOUBLE((double)y[i * c + j], (double)x[i * c + j], 1e-5);
-          CHECK_DOUBLE((double)y[(30 + 29 - i) * c + j], (double)x[i * c + j], 1e-5); /* the other one is turned */
+          CHECK_DOUBLE((double)y[(30 + 29 - i) * c + j], (double)x[i * c + j], 1e-5); /* the other crop is flipped */
         }
       tn_tensor_unref(out[k]);
     }
@@ -78,7 +78,7 @@ static void crops__a_box_of_everything_is_the_image(void)
   ts_fini(&t);
 }
 
-static void crops__what_lies_outside_has_the_given_value(void)
+static void crops__pixels_outside_have_the_given_value(void)
 {
   static const char *const fetches[] = { "a", "b" };
   const float boxes[] = { -1, -1, 2, 2, 3, 0, 4, 1, 0, 0, 3e38f, 1 };
@@ -119,8 +119,8 @@ static double sum_of_products(const tn_tensor *a, const tn_tensor *b)
   return sum;
 }
 
-/* To the image a crop is linear; a box that moves a little changes the crop by its gradient. */
-static void crops__gradients_belong_to_crops(void)
+/* A crop is linear in the image; moving a box slightly changes the crop by its gradient. */
+static void crops__gradients_are_those_of_crops(void)
 {
   static const char *const fetches[] = { "a", "dx", "db" };
   const float boxes[] = { 0.11f, 0.12f, 0.83f, 0.94f, 0.7f, 0.9f, 0.2f, 0.1f };
@@ -168,7 +168,7 @@ static void nms_inputs(tn_tensor *in[3], int64_t n, int32_t most)
   in[2] = tensor(TN_INT32, 0, NULL, &most, sizeof most);
   float *box = tn_tensor_data(in[0]);
   for (int64_t i = 0; i < n; i++, box += 4) {
-    box[2] = box[0] + box[2] * 0.4f - 0.1f; /* some have their corners the other way round */
+    box[2] = box[0] + box[2] * 0.4f - 0.1f; /* some have swapped corners */
     box[3] = box[1] + box[3] * 0.4f - 0.1f;
   }
 }
@@ -183,8 +183,8 @@ static float part_of(const float *a, const float *b)
   return h * w / (area[0] + area[1] - h * w);
 }
 
-/* Every box is one that stays, or covers too much of one with a higher score that does. */
-static void suppression__all_that_goes_is_covered(void)
+/* Every box is either kept, or overlaps too much with a kept box of a higher score. */
+static void suppression__removed_boxes_overlap_kept_ones(void)
 {
   static const char *const fetches[] = { "it", "it:1", "it:2" };
   enum { N = 700 };
@@ -248,8 +248,8 @@ static void suppression__soft_suppression_lowers_scores(void)
            "/l'",                                                                                                     \
            "")
 
-/* Boxes that do not cover each other: the best scores of all classes, two of each at most. */
-static void suppression__the_best_of_all_classes_come_first(void)
+/* Boxes that do not overlap: the best scores of all classes, at most two per class. */
+static void suppression__the_best_of_all_classes_are_first(void)
 {
   static const char *const fetches[] = { "it", "it:1", "it:2", "it:3" };
   const float boxes[] = { 0, 0, 0.1f, 0.1f, 0.5f, 0.5f, 2, 2, -1, 0, 0, 0.2f };
@@ -269,7 +269,7 @@ static void suppression__the_best_of_all_classes_come_first(void)
   ts_fini(&t);
 }
 
-/* ---- shapes and messages ---- */
+/* ---- shapes and errors ---- */
 
 static void detection_ops__shapes_are_known_before_a_step(void)
 {
@@ -295,7 +295,7 @@ static void expect_error(ts *t, const char *const *feeds, tn_tensor *const *in, 
   CHECK_CONTAINS(tn_error_message(&t->err), text);
 }
 
-static void detection_ops__errors_name_what_was_found(void)
+static void detection_ops__errors_name_the_offending_value(void)
 {
   ts t;
   float boxes[] = { 0, 0, 1, 1, 0, 0, NAN, 1 };
@@ -325,7 +325,7 @@ static void detection_ops__errors_name_what_was_found(void)
   for (int i = 0; i < 3; i++) tn_tensor_unref(in[i]);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 typedef struct trial {
   ts *t;
@@ -348,7 +348,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void detection_ops__without_memory_nothing_is_left(void)
+static void detection_ops__nothing_leaks_without_memory(void)
 {
   const float boxes[] = { 0, 0, 1, 1, 0.5f, 0.5f, 0.7f, 0.7f };
   ts t;
@@ -372,9 +372,10 @@ static void detection_ops__without_memory_nothing_is_left(void)
   ts_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(crops__a_box_of_everything_is_the_image), TAP_TEST(crops__what_lies_outside_has_the_given_value),
-         TAP_TEST(crops__gradients_belong_to_crops), TAP_TEST(suppression__all_that_goes_is_covered),
+TAP_MAIN(TAP_TEST(crops__a_box_of_the_whole_image_is_the_image), TAP_TEST(crops__pixels_outside_have_the_given_value),
+         TAP_TEST(crops__gradients_are_those_of_crops), TAP_TEST(suppression__removed_boxes_overlap_kept_ones),
          TAP_TEST(suppression__soft_suppression_lowers_scores),
-         TAP_TEST(suppression__the_best_of_all_classes_come_first),
-         TAP_TEST(detection_ops__shapes_are_known_before_a_step), TAP_TEST(detection_ops__errors_name_what_was_found),
-         TAP_TEST(detection_ops__without_memory_nothing_is_left))
+         TAP_TEST(suppression__the_best_of_all_classes_are_first),
+         TAP_TEST(detection_ops__shapes_are_known_before_a_step),
+         TAP_TEST(detection_ops__errors_name_the_offending_value),
+         TAP_TEST(detection_ops__nothing_leaks_without_memory))

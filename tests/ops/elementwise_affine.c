@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch norms with activations, over a tensor or a concatenation: computed in one pass over the columns they have the
- * bits of the ops one by one, on each kind of vectors and however the rows are shared out. */
+/* Batch norms with activations, over a tensor or a concatenation: computed in one pass over the
+ * columns, they have the same bits as the separate ops, on each kind of vectors and for any
+ * division of the rows. */
 #include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/elementwise_kit.h"
 
 #define MAX_PARTS 4
 
-/* rows x the widths of its parts, then ops: a capital M or A has the tensor as its second operand. */
+/* Rows x the widths of the parts, then ops: a capital M or A has the tensor as its second
+ * operand. */
 typedef struct chain {
   const char *ops; /* m: Mul, a: AddV2, b: BiasAdd, r: Relu, 6: Relu6 */
   int64_t rows, widths[MAX_PARTS];
@@ -30,7 +32,8 @@ static tn_output add_op(ts *t, char op, int i, tn_output x, int64_t columns)
   }
 }
 
-/* The graph, with the same constants each time, on a runtime; gives what it makes of the same numbers each time. */
+/* Runs a graph with the same constants and inputs each time on a runtime, and returns the
+ * result. */
 static tn_tensor *compute(const chain *c, const char *runtime, bool off)
 {
   ts t;
@@ -76,7 +79,7 @@ static const chain chains[] = {
   { "marm", 30, { 80, 16 } },          { "mar", 70, { 9003, 997 } },
 };
 
-static void affine__has_the_bits_of_the_ops(void)
+static void affine__has_the_bits_of_the_separate_ops(void)
 {
   for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
     for (int kind = TN__BASELINE; kind < TN__VECTORS; kind++) {
@@ -99,4 +102,4 @@ static void affine__may_be_shared_by_threads(void)
   }
 }
 
-TAP_MAIN(TAP_TEST(affine__has_the_bits_of_the_ops), TAP_TEST(affine__may_be_shared_by_threads))
+TAP_MAIN(TAP_TEST(affine__has_the_bits_of_the_separate_ops), TAP_TEST(affine__may_be_shared_by_threads))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise chains as one instruction, in a user's terms: with the pass "elementwise" on or off results have the same
- * bits, whatever the shapes turn out to be, and a step has fewer instructions. */
+/* Elementwise chains as one instruction, as a user sees them: results have the same bits with
+ * the pass "elementwise" on and off, for all shapes, and a step has fewer instructions. */
 #include <core/compile/compile.h>
 
 #include "tests/support/elementwise_kit.h"
@@ -23,7 +23,8 @@ static void without_pass(ts *t, bool off)
   if (off) REQUIRE_OK(tn_session_options_set_string(t->options, "disable_passes", "elementwise", &t->err), &t->err);
 }
 
-/* Instructions of a step with these feeds and fetches; *n_inputs, when not NULL: of the last one. */
+/* Instructions of a step with these feeds and fetches; *n_inputs, if not NULL: the inputs of the
+ * last one. */
 static uint32_t instructions_and_inputs(tn_graph *graph, const tn_output *feeds, size_t n_feeds,
                                         const tn_output *fetches, size_t n_fetches, const char *disabled,
                                         uint32_t *n_inputs)
@@ -58,7 +59,7 @@ typedef struct shape {
 typedef struct trial {
   ts t;
   tn_dtype dtype;
-  shape whole; /* that everything broadcasts to */
+  shape whole; /* to which everything broadcasts */
   tn_output values[MAX_NODES];
   shape shapes[MAX_NODES];
   size_t n;
@@ -123,7 +124,7 @@ static void add_leaf(trial *x)
   x->feeds[x->n_feeds++] = x->values[i];
 }
 
-/* No step of a program: what it gives is read by one, which may write over it. */
+/* Not part of a program: its result is read by one, which may reuse its memory. */
 static tn_output clip(trial *x, size_t i, tn_output value)
 {
   tn_output bounds[2];
@@ -141,7 +142,8 @@ static tn_output clip(trial *x, size_t i, tn_output value)
   return (tn_output){ op, 0 };
 }
 
-/* A value of this shape in parts, along the last axis most of the time: constants, what is fed, more such values. */
+/* A value of this shape in parts, mostly along the last axis: constants, feeds, more such
+ * values. */
 static tn_output joined(trial *x, const char *name, shape s, int depth)
 {
   tn_output parts[4];
@@ -205,7 +207,7 @@ static void add_node(trial *x)
     x->values[i] = ts_op2(x->t.graph, two[random_below(11)], name_of(i), x->values[a], x->values[b]);
     x->shapes[i] = broadcast(*s, x->shapes[b]);
   }
-  if (random_below(24) == 0) { /* fed in the middle */
+  if (random_below(24) == 0) { /* fed as an intermediate value */
     x->feed_shapes[x->n_feeds] = x->shapes[i];
     x->feeds[x->n_feeds++] = x->values[i];
   } else if (random_below(10) == 0) {
@@ -258,7 +260,7 @@ static void elementwise__keeps_every_bit(void)
     with += instructions(x.t.graph, x.feeds, x.n_feeds, x.fetches, x.n_fetches, NULL);
     without += instructions(x.t.graph, x.feeds, x.n_feeds, x.fetches, x.n_fetches, "elementwise");
     for (size_t i = 0; i < x.n_fetches; i++) {
-      CHECK_MSG(same(found[i], wanted[i]), "graph %d: '%s' is another one with the pass", (int)number,
+      CHECK_MSG(same(found[i], wanted[i]), "graph %d: '%s' differs with the pass", (int)number,
                 tn_operation_name(x.fetches[i].op));
       tn_tensor_unref(found[i]);
       tn_tensor_unref(wanted[i]);
@@ -270,7 +272,7 @@ static void elementwise__keeps_every_bit(void)
   CHECK(with * 4 < without * 3);
 }
 
-/* ---- what becomes one instruction ---- */
+/* ---- nodes that become one instruction ---- */
 
 /* relu6(x + 3) / 6 * x: x is read twice. */
 static tn_output hard_swish(tn_graph *g, tn_output x)
@@ -288,14 +290,15 @@ static void elementwise__a_chain_is_one_instruction(void)
   tn_output divided = { (tn_operation *)tn_graph_find(t.graph, "divided"), 0 };
   CHECK_INT(instructions(t.graph, &x, 1, &out, 1, "elementwise"), 4);
   CHECK_INT(instructions(t.graph, &x, 1, &out, 1, NULL), 1);
-  /* What is fetched stays, and what is fed is cut off. */
+  /* Fetched values are kept, and feeds cut the chain. */
   CHECK_INT(instructions(t.graph, &x, 1, (tn_output[]){ divided, out }, 2, NULL), 2);
   CHECK_INT(instructions(t.graph, (tn_output[]){ x, divided }, 2, &out, 1, NULL), 1);
   ts_fini(&t);
 }
 
-/* A vector that is made once for all rows is not made again for each element; numbers of sizes stay as they are. */
-static void elementwise__smaller_results_and_integers_stay(void)
+/* A vector computed once for all rows is not computed again per element; arithmetic of sizes is
+ * not changed. */
+static void elementwise__smaller_results_and_integers_are_kept(void)
 {
   ts t;
   ts_init(&t, 1);
@@ -310,8 +313,8 @@ static void elementwise__smaller_results_and_integers_stay(void)
   ts_fini(&t);
 }
 
-/* What the pass "fuse" takes into a product is not taken out of its hands. */
-static void elementwise__products_come_first(void)
+/* Ops that the pass "fuse" fuses into a product stay there. */
+static void elementwise__products_take_precedence(void)
 {
   ts t;
   ts_init(&t, 1);
@@ -326,8 +329,8 @@ static void elementwise__products_come_first(void)
   ts_fini(&t);
 }
 
-/* Nodes that control edges lead to or from stay where they are. */
-static void elementwise__control_edges_hold(void)
+/* Nodes with control edges are not moved. */
+static void elementwise__control_edges_are_kept(void)
 {
   for (int off = 0; off <= 1; off++) {
     ts t;
@@ -351,9 +354,9 @@ static void elementwise__control_edges_hold(void)
   }
 }
 
-/* ---- shapes of a step ---- */
+/* ---- shapes known in a step ---- */
 
-/* x, y and z of unknown shapes: |x| * y + z. Gives the status, the message and the result. */
+/* x, y and z of unknown shapes: |x| * y + z. Returns the status, the message and the result. */
 static tn_status run_three(ts *t, const shape *shapes, tn_tensor **out)
 {
   static const char *const names[] = { "x", "y", "z" }, *const fetch[] = { "out" };
@@ -376,8 +379,8 @@ static void open_three(ts *t, bool off)
   ts_start(t);
 }
 
-/* One session meets shapes that broadcast in every direction, and large ones. */
-static void elementwise__any_operand_may_be_the_large_one(void)
+/* One session gets shapes that broadcast in every direction, and large ones. */
+static void elementwise__any_operand_may_be_the_largest(void)
 {
   static const shape cases[][3] = {
     { { 1, { 7 } }, { 1, { 7 } }, { 1, { 7 } } },
@@ -407,7 +410,7 @@ static void elementwise__any_operand_may_be_the_large_one(void)
   ts_fini(&off);
 }
 
-static void elementwise__shapes_that_do_not_broadcast_are_named(void)
+static void elementwise__errors_name_incompatible_shapes(void)
 {
   static const shape cases[][3] = {
     { { 1, { 7 } }, { 1, { 6 } }, { 0, { 0 } } },
@@ -430,8 +433,8 @@ static void elementwise__shapes_that_do_not_broadcast_are_named(void)
   }
 }
 
-/* A bias wants a vector, with the pass as without. */
-static void elementwise__a_bias_is_no_other_operand(void)
+/* A bias must be a vector, with and without the pass. */
+static void elementwise__a_bias_must_be_a_vector(void)
 {
   for (int off = 0; off <= 1; off++) {
     static const char *const names[] = { "x", "b" }, *const fetch[] = { "out" };
@@ -459,7 +462,7 @@ static void elementwise__a_bias_is_no_other_operand(void)
 
 /* ---- concatenations ---- */
 
-/* relu(concat * scale) of parts a, b and c, where b and c are a concatenation themselves. */
+/* relu(concat * scale) of parts a, b and c, where b and c are themselves a concatenation. */
 static void open_joined(ts *t, int32_t axis, bool off)
 {
   ts_init(t, 1);
@@ -508,7 +511,8 @@ static uint32_t joined_instructions(int32_t axis, bool outer, const char *disabl
   return n;
 }
 
-/* What is computed for a chain alone is never put together in memory; what is fetched, or joined otherwise, is. */
+/* A concatenation used only by a chain is never materialised; one that is fetched or used
+ * otherwise is. */
 static void elementwise__concatenations_are_read_in_parts(void)
 {
   uint32_t n_inputs;
@@ -522,7 +526,7 @@ static void elementwise__concatenations_are_read_in_parts(void)
   CHECK_INT(n_inputs, 2);
 }
 
-/* Rows that fit a block and rows that do not, parts without places, a scale that makes the result larger. */
+/* Rows that fit a block and rows that do not, empty parts, a scale that makes the result larger. */
 static void elementwise__joined_parts_have_the_same_bits(void)
 {
   static const parts cases[] = {
@@ -548,7 +552,7 @@ static void elementwise__joined_parts_have_the_same_bits(void)
   }
 }
 
-static void elementwise__parts_that_do_not_fit_are_named(void)
+static void elementwise__errors_name_mismatched_parts(void)
 {
   static const parts wrong = { { 3, { 2, 3, 4 } }, { 3, { 1, 3, 1 } }, { 3, { 2, 3, 5 } }, { 1, { 10 } } };
   for (int off = 0; off <= 1; off++) {
@@ -562,7 +566,7 @@ static void elementwise__parts_that_do_not_fit_are_named(void)
   }
 }
 
-/* ---- programs that nobody's planner made ---- */
+/* ---- programs not made by the planner ---- */
 
 static tn_status try_program(const char *const *steps, size_t n_steps, const int64_t *operands, size_t n_operands,
                              tn_error *err)
@@ -590,7 +594,7 @@ static tn_status try_program(const char *const *steps, size_t n_steps, const int
   return st;
 }
 
-static void elementwise__malformed_programs_are_refused(void)
+static void elementwise__malformed_programs_are_rejected(void)
 {
   static const char *const square[] = { "Square", "Square" };
   static const char *const unknown[] = { "Square", "Conv2D" };
@@ -613,7 +617,7 @@ static void elementwise__malformed_programs_are_refused(void)
   tn_error_clear(&err);
 }
 
-/* ---- life without memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status compile_and_run(void *arg)
 {
@@ -642,7 +646,7 @@ static void elementwise__survives_lack_of_memory(void)
   ts_fini(&t);
 }
 
-static void elementwise__malformed_joins_are_refused(void)
+static void elementwise__malformed_joins_are_rejected(void)
 {
   static const int64_t few[] = { 1 }, many[] = { 2, 3 }, none[] = { 2, 0 }, right[] = { 2 };
   static const struct {
@@ -664,7 +668,7 @@ static void elementwise__malformed_joins_are_refused(void)
     if (cases[i].good) CHECK_OK(st, &t.err);
     else CHECK_STATUS(st, TN_INVALID_ARGUMENT, &t.err);
     if (!cases[i].good) CHECK_CONTAINS(tn_error_message(&t.err), "'joined' does not add up to 2 inputs");
-    if (cases[i].good) { /* scalars stand in no rows */
+    if (cases[i].good) { /* a scalar cannot be part of a row */
       ts_start(&t);
       tn_tensor *out = NULL;
       CHECK_STATUS(ts_run(&t, FEEDS({ "x", 2 }, { "y", 3 }), NAMES("it"), &out, NULL), TN_INVALID_ARGUMENT, &t.err);
@@ -703,16 +707,16 @@ static void elementwise__joins_survive_lack_of_memory(void)
 TAP_MAIN(
   TAP_TEST(elementwise__keeps_every_bit),
   TAP_TEST(elementwise__a_chain_is_one_instruction),
-  TAP_TEST(elementwise__smaller_results_and_integers_stay),
-  TAP_TEST(elementwise__products_come_first),
-  TAP_TEST(elementwise__control_edges_hold),
-  TAP_TEST(elementwise__any_operand_may_be_the_large_one),
-  TAP_TEST(elementwise__shapes_that_do_not_broadcast_are_named),
-  TAP_TEST(elementwise__a_bias_is_no_other_operand),
+  TAP_TEST(elementwise__smaller_results_and_integers_are_kept),
+  TAP_TEST(elementwise__products_take_precedence),
+  TAP_TEST(elementwise__control_edges_are_kept),
+  TAP_TEST(elementwise__any_operand_may_be_the_largest),
+  TAP_TEST(elementwise__errors_name_incompatible_shapes),
+  TAP_TEST(elementwise__a_bias_must_be_a_vector),
   TAP_TEST(elementwise__concatenations_are_read_in_parts),
   TAP_TEST(elementwise__joined_parts_have_the_same_bits),
-  TAP_TEST(elementwise__parts_that_do_not_fit_are_named),
-  TAP_TEST(elementwise__malformed_programs_are_refused),
-  TAP_TEST(elementwise__malformed_joins_are_refused),
+  TAP_TEST(elementwise__errors_name_mismatched_parts),
+  TAP_TEST(elementwise__malformed_programs_are_rejected),
+  TAP_TEST(elementwise__malformed_joins_are_rejected),
   TAP_TEST(elementwise__joins_survive_lack_of_memory),
   TAP_TEST(elementwise__survives_lack_of_memory))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: right for every size around the edges of tiles, and the same bits by every path. */
+/* Matrix products: correct for every size around the edges of tiles, with the same bits on every
+ * path. */
 #include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/elements/vectors.h>
 #include <math.h>
@@ -7,12 +8,12 @@
 #include <string.h>
 #include <conformance/support/tap.h>
 
-/* Small whole numbers, so that sums are exact in every type and order. */
+/* Small integers, so that sums are exact in every type and order. */
 static double number_at(int64_t i) { return (double)((i * 7919 + 13) % 17 - 8); }
 
 typedef struct matrices {
   tn__gemm_plan plan;
-  int parts; /* numbers an element has: 2 when complex */
+  int parts; /* numbers per element: 2 if complex */
   void *a, *b, *c, *scratch, *packed;
 } matrices;
 
@@ -48,7 +49,7 @@ static void fill(tn__gemm_type type, void *data, int64_t n)
   for (int64_t i = 0; i < n; i++) put(type, data, i, number_at(i));
 }
 
-/* Exactly as long as the matrix, so that a checker of memory sees what is read past its end. */
+/* Exactly as large as the matrix, so that a memory checker detects reads past its end. */
 static void *room(int64_t n, size_t size) { return malloc((size_t)n * size + (n == 0)); }
 
 static void make(matrices *x, tn__gemm_type type, int64_t m, int64_t n, int64_t k, bool across_a, bool across_b,
@@ -80,7 +81,7 @@ static void drop(matrices *x)
   free(x->packed);
 }
 
-/* One element of C the slow way; part 1 is the imaginary one. */
+/* One element of C by the definition; part 1 is the imaginary part. */
 static double element(const matrices *x, int64_t i, int64_t j, int part)
 {
   const tn__gemm_plan *p = &x->plan;
@@ -127,7 +128,7 @@ static void check_product(tn__gemm_type type, int64_t m, int64_t n, int64_t k, b
 static const tn__gemm_type types[] = { TN__GEMM_F32, TN__GEMM_F64, TN__GEMM_I32,
                                        TN__GEMM_I64, TN__GEMM_C64, TN__GEMM_C128 };
 
-static void gemm__is_right_around_the_edges_of_tiles(void)
+static void gemm__is_correct_around_the_edges_of_tiles(void)
 {
   static const int64_t sizes[] = { 1, 2, 3, 5, 6, 7, 8, 12, 13, 16, 17, 26, 33 };
   for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
@@ -142,8 +143,8 @@ static void gemm__is_right_around_the_edges_of_tiles(void)
   tn__vectors_limit(TN__VECTORS);
 }
 
-/* Rows that are a page apart are copied together; a single row goes by what B is, line by line. */
-static void gemm__is_right_for_rows_that_meet_in_the_cache(void)
+/* Rows that are a page apart are copied together; for a single row, B is read row by row. */
+static void gemm__is_correct_for_rows_that_collide_in_the_cache(void)
 {
   check_product(TN__GEMM_F32, 15, 20, 1024, false, false);
   check_product(TN__GEMM_F64, 25, 9, 1024, false, false);
@@ -151,7 +152,7 @@ static void gemm__is_right_for_rows_that_meet_in_the_cache(void)
   check_product(TN__GEMM_I32, 1, 1030, 50, false, false);
 }
 
-static void gemm__is_right_past_one_block_of_terms(void)
+static void gemm__is_correct_beyond_one_block_of_terms(void)
 {
   for (size_t t = 0; t < 6; t++) {
     check_product(types[t], 7, 18, TN__GEMM_KC + 3, false, false);
@@ -165,7 +166,7 @@ static void gemm__wide_panels_serve_one_row(void)
   for (int64_t n = 60; n < 140; n++) check_product(TN__GEMM_F32, 1, n, 5, false, false);
 }
 
-static void gemm__goes_through_scratch_in_chunks(void)
+static void gemm__uses_scratch_in_chunks(void)
 {
   matrices x;
   make(&x, TN__GEMM_F64, 40, 700, 1100, false, true, false); /* more than one chunk of terms and of columns */
@@ -177,7 +178,7 @@ static void gemm__goes_through_scratch_in_chunks(void)
   drop(&x);
 }
 
-/* ---- what follows ---- */
+/* ---- fused ops ---- */
 
 typedef struct negate {
   tn__gemm_then then;
@@ -192,7 +193,7 @@ static void negate_rows(const tn__gemm_then *then, int n, void *const *c, int64_
   all->elements += n * columns;
 }
 
-/* A float more or less than x, clamped. */
+/* The clamped value. */
 static double followed(double x, tn__gemm_clamp clamp)
 {
   if (clamp != TN__GEMM_NO_CLAMP && x < 0) x = 0;
@@ -200,7 +201,7 @@ static double followed(double x, tn__gemm_clamp clamp)
   return x;
 }
 
-/* Everything lies one float off. */
+/* All operands are misaligned by one float. */
 static void check_followed(int64_t m, int64_t n, int64_t k, tn__gemm_clamp clamp, bool packed)
 {
   float *a = malloc((size_t)(m * k + 1) * 4), *b = malloc((size_t)(k * n + 1) * 4);
@@ -229,7 +230,7 @@ static void check_followed(int64_t m, int64_t n, int64_t k, tn__gemm_clamp clamp
   free(a), free(b), free(c), free(bias), free(panels);
 }
 
-static void gemm__does_what_follows_once(void)
+static void gemm__applies_fused_ops_once(void)
 {
   static const int64_t sizes[][3] = { { 1, 1, 1 },   { 1, 70, 9 },  { 2, 37, 5 },   { 13, 16, 4 },  { 14, 10, 300 },
                                       { 26, 24, 17 }, { 5, 300, 3 }, { 3, 10, 5000 }, { 7, 4, 2 }, { 4, 5, 0 } };
@@ -245,15 +246,18 @@ static void gemm__does_what_follows_once(void)
 
 static void gemm__a_clamp_keeps_nan(void)
 {
+  static const float values[] = { NAN, -1, 9 };
   float a[2] = { 1, 1 }, b[2][17], c[17], bias[17] = { 0 };
   for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
     tn__vectors_limit(vectors);
-    for (int j = 0; j < 17; j++) b[0][j] = b[1][j] = j % 3 == 0 ? NAN : j % 3 == 1 ? -1 : 9;
+    for (int j = 0; j < 17; j++) b[0][j] = b[1][j] = values[j % 3];
     tn__gemm_plan p = { .type = TN__GEMM_F32, .m = 1, .n = 17, .k = 2, .a_row = 2, .a_col = 1, .b_row = 17, .b_col = 1,
                         .c_row = 17, .serial = true };
     tn__gemm_plan_choose(&p);
     tn__gemm_run_then(&p, NULL, a, b, c, NULL, &(tn__gemm_then){ bias, TN__GEMM_RELU6, NULL });
-    for (int j = 0; j < 17; j++) CHECK(j % 3 == 0 ? c[j] != c[j] : c[j] == (j % 3 == 1 ? 0 : 6));
+    for (int j = 0; j < 17; j++)
+      if (j % 3 == 0) CHECK(c[j] != c[j]);
+      else CHECK(c[j] == (j % 3 == 1 ? 0 : 6));
   }
   tn__vectors_limit(TN__VECTORS);
 }
@@ -267,7 +271,8 @@ static void gemm__of_no_terms_is_zero(void)
   drop(&x);
 }
 
-/* Results must not depend on whether a constant was packed, nor on how wide the processor's vectors are. */
+/* Results must not depend on whether a constant is packed, or on the width of the processor's
+ * vectors. */
 static void check_paths(void)
 {
   enum { M = 21, N = 45, K = 300 };
@@ -296,7 +301,7 @@ static void check_paths(void)
   CHECK_BYTES(c[1], c[2], sizeof c[1]);
 }
 
-static void gemm__paths_agree_bit_for_bit(void)
+static void gemm__all_paths_have_the_same_bits(void)
 {
   for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
     tn__vectors_limit(vectors);
@@ -306,12 +311,12 @@ static void gemm__paths_agree_bit_for_bit(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(gemm__is_right_around_the_edges_of_tiles),
-  TAP_TEST(gemm__is_right_past_one_block_of_terms),
+  TAP_TEST(gemm__is_correct_around_the_edges_of_tiles),
+  TAP_TEST(gemm__is_correct_beyond_one_block_of_terms),
   TAP_TEST(gemm__wide_panels_serve_one_row),
-  TAP_TEST(gemm__is_right_for_rows_that_meet_in_the_cache),
-  TAP_TEST(gemm__goes_through_scratch_in_chunks),
-  TAP_TEST(gemm__does_what_follows_once),
+  TAP_TEST(gemm__is_correct_for_rows_that_collide_in_the_cache),
+  TAP_TEST(gemm__uses_scratch_in_chunks),
+  TAP_TEST(gemm__applies_fused_ops_once),
   TAP_TEST(gemm__a_clamp_keeps_nan),
   TAP_TEST(gemm__of_no_terms_is_zero),
-  TAP_TEST(gemm__paths_agree_bit_for_bit))
+  TAP_TEST(gemm__all_paths_have_the_same_bits))

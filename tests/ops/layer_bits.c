@@ -9,7 +9,7 @@ static void release(tn_tensor **out, size_t n)
   for (size_t i = 0; i < n; i++) tn_tensor_unref(out[i]);
 }
 
-/* What a net gives under an option. */
+/* The results of a net under an option. */
 static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const char *disabled,
                     const char *const *fetches, size_t n, tn_tensor **out)
 {
@@ -19,8 +19,9 @@ static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const
   ts_fini(&t);
 }
 
-/* All kinds of vectors give the same bits, and so do cells and layers where they add in one order. */
-static void layer_bits__are_those_of_all_vectors(void)
+/* All kinds of vectors give the same bits, and so do cells and layers that add in the same
+ * order. */
+static void layer_bits__do_not_depend_on_vectors(void)
 {
   for (rnn_kind kind = 0; kind < RNN_KINDS; kind++) {
     const rnn_net net = {
@@ -43,4 +44,4 @@ static void layer_bits__are_those_of_all_vectors(void)
   tn__vectors_limit(TN__AVX512);
 }
 
-TAP_MAIN(TAP_TEST(layer_bits__are_those_of_all_vectors))
+TAP_MAIN(TAP_TEST(layer_bits__do_not_depend_on_vectors))

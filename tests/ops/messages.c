@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that say something: what an assertion shows, where printed text goes. */
+/* Ops that print: data shown by an assertion, destinations of printed text. */
 #include "conformance/support/variable_kit.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ static void start_printing(void)
           PRINT("never", "none", "", "", TEXT_ATTR("message", "never") INT("first_n", 0))      \
               NODE("sum", "Add", "input: 'plain' input: 'plain'", F)
 
-static void messages__print_hands_its_input_on(void)
+static void messages__print_returns_its_input(void)
 {
   FOR_LEVELS(level)
   {
@@ -133,7 +133,7 @@ static void keep_line(void *user, int32_t level, const char *line)
   snprintf(logged, sizeof logged, "%d %s", (int)level, line);
 }
 
-static void messages__a_text_goes_where_it_is_sent(void)
+static void messages__a_text_is_written_to_its_destination(void)
 {
   ts t;
   vk_open(&t, 1, STREAMS);
@@ -161,7 +161,7 @@ static void messages__a_text_goes_where_it_is_sent(void)
   vk_fini(&t);
 }
 
-static void messages__a_file_is_added_to(void)
+static void messages__text_is_appended_to_a_file(void)
 {
   char path[300], text[1000], found[64] = "";
   snprintf(path, sizeof path, "%s/lines", tap_scratch_dir());
@@ -180,7 +180,7 @@ static void messages__a_file_is_added_to(void)
   vk_fini(&t);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 #define LIFE                                                                                             \
   INTS("i", "", "int_val: 1") TENSOR("text", "DT_STRING", "", "string_val: 'abc'")                       \
@@ -198,7 +198,7 @@ static void messages__survive_every_failed_allocation(void) /* S-CAN-13 */
 
 TAP_MAIN(
     TAP_TEST(messages__an_assertion_shows_its_data),
-    TAP_TEST(messages__print_hands_its_input_on),
-    TAP_TEST(messages__a_text_goes_where_it_is_sent),
-    TAP_TEST(messages__a_file_is_added_to),
+    TAP_TEST(messages__print_returns_its_input),
+    TAP_TEST(messages__a_text_is_written_to_its_destination),
+    TAP_TEST(messages__text_is_appended_to_a_file),
     TAP_TEST(messages__survive_every_failed_allocation))

@@ -44,7 +44,7 @@ static void fails(ts *t, const char *name, const char *message)
   CHECK_CONTAINS(tn_error_message(&t->err), message);
 }
 
-static void optionals__say_what_does_not_fit(void)
+static void optionals__errors_name_mismatches(void)
 {
   ts t;
   ops_open_text(&t, GRAPH);
@@ -75,5 +75,5 @@ static void optionals__survive_failing_allocations(void)
 
 TAP_MAIN(
     TAP_TEST(optionals__have_values_or_none),
-    TAP_TEST(optionals__say_what_does_not_fit),
+    TAP_TEST(optionals__errors_name_mismatches),
     TAP_TEST(optionals__survive_failing_allocations))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits at a queue: in which order it is served, and what stays when it gives up. */
+/* Waiting queue operations: the order in which they are served, and the state left by cancelled
+ * ones. */
 #include <ops/state/queue/queue.h>
 
 #include "conformance/support/op_kit.h"
@@ -54,12 +55,12 @@ static void queue_attempts__are_served_in_order(void)
   enter(&a[1], q, TN__QUEUE_TAKE, 1, 0);
   enter(&a[2], q, TN__QUEUE_PUT, 2, 0);
   CHECK(a[2].base.served && !a[0].base.served && !a[1].base.served);
-  enter(&a[3], q, TN__QUEUE_PUT, 5, 2); /* one for each taker, two stay, one waits */
+  enter(&a[3], q, TN__QUEUE_PUT, 5, 2); /* one for each taker, two are stored, one waits */
   check_got(&a[0], 3, 0);
   check_got(&a[1], 1, 3);
   CHECK(!a[3].base.served);
   CHECK_INT(tn__queue_size(q), 2);
-  enter(&a[4], q, TN__QUEUE_CLOSE, 0, 0); /* behind it */
+  enter(&a[4], q, TN__QUEUE_CLOSE, 0, 0); /* queued after a[3] */
   tn__queue_attempt_init(&at_once, q, NULL, TN__QUEUE_CLOSE);
   CHECK(!tn__queue_attempt_now(&at_once.base));
   CHECK(!a[4].base.served && !tn__queue_is_closed(q));
@@ -70,23 +71,23 @@ static void queue_attempts__are_served_in_order(void)
   tn__queue_destroy(q);
 }
 
-static void queue_attempts__that_are_cancelled_give_back_what_they_had(void) /* S-CAN-12 */
+static void queue_attempts__return_their_elements_if_cancelled(void) /* S-CAN-12 */
 {
   tn__queue *q = make(NODE("q", "FIFOQueueV2", "", INT32 INT("capacity", 2)));
   tn__queue_attempt a[6];
   enter(&a[0], q, TN__QUEUE_PUT, 2, 0);
-  enter(&a[1], q, TN__QUEUE_TAKE, 4, 0); /* has two */
-  enter(&a[2], q, TN__QUEUE_TAKE, 1, 0); /* behind it */
+  enter(&a[1], q, TN__QUEUE_TAKE, 4, 0); /* holds two */
+  enter(&a[2], q, TN__QUEUE_TAKE, 1, 0); /* queued after a[1] */
   CHECK_INT(tn__queue_size(q), 0);
   tn__attempt_cancel(&a[1].base);
   CHECK_INT(a[1].base.status, TN_CANCELLED);
   check_got(&a[2], 1, 0);
-  enter(&a[3], q, TN__QUEUE_PUT, 4, 10); /* one is in */
-  enter(&a[4], q, TN__QUEUE_PUT, 1, 2);  /* behind it */
+  enter(&a[3], q, TN__QUEUE_PUT, 4, 10); /* one is stored */
+  enter(&a[4], q, TN__QUEUE_PUT, 1, 2);  /* queued after a[3] */
   CHECK_INT(tn__queue_size(q), 2);
   CHECK(!a[4].base.served);
   tn__attempt_cancel(&a[3].base);
-  tn__attempt_cancel(&a[3].base); /* of one that was served: nothing */
+  tn__attempt_cancel(&a[3].base); /* already served: no effect */
   CHECK(a[3].base.served && a[4].base.served);
   CHECK_INT(a[3].list.n, 4);
   enter(&a[5], q, TN__QUEUE_TAKE, 2, 0);
@@ -98,4 +99,4 @@ static void queue_attempts__that_are_cancelled_give_back_what_they_had(void) /* 
 }
 
 TAP_MAIN(TAP_TEST(queue_attempts__are_served_in_order),
-         TAP_TEST(queue_attempts__that_are_cancelled_give_back_what_they_had))
+         TAP_TEST(queue_attempts__return_their_elements_if_cancelled))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers from step to step: which come next, what another session and steps side by side get, what becomes of
- * shapes, and life without memory. What the numbers of one step are is said by recorded cases. */
+/* Random numbers across steps: the sequence, other sessions, concurrent steps, shapes, and lack
+ * of memory. Recorded cases check the numbers of a single step. */
 #include "conformance/support/session_kit.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ static void check_next(ts *t, const float *wanted)
   tn_tensor_unref(out);
 }
 
-/* The numbers that TensorFlow gives in three steps of one session. */
-static void random_ops__a_session_starts_the_sequence_again(void)
+/* The numbers of three steps of one session of TensorFlow. */
+static void random_ops__each_session_restarts_the_sequence(void)
 {
   static const float steps[3][5] = {
     { 0.406396746635437f, 0.8575996160507202f, 0.05539584159851074f, 0.08587229251861572f, 0.41215360164642334f },
@@ -76,7 +76,7 @@ static void random_ops__equal_nodes_are_not_merged(void)
   ts_fini(&t);
 }
 
-/* ---- steps side by side ---- */
+/* ---- concurrent steps ---- */
 
 enum { THREADS = 4, RUNS = 100 };
 
@@ -105,8 +105,9 @@ static int compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Whatever order they run in, steps share out the sequence of one thread. */
-static void random_ops__steps_side_by_side_share_the_sequence(void)
+/* In whatever order they run, concurrent steps divide the sequence of a single thread among
+ * them. */
+static void random_ops__concurrent_steps_share_the_sequence(void)
 {
   static drawer drawers[THREADS];
   static double together[THREADS * RUNS], alone[THREADS * RUNS];
@@ -136,7 +137,7 @@ static void random_ops__steps_side_by_side_share_the_sequence(void)
 
 /* ---- shapes and memory ---- */
 
-static void random_ops__shapes_follow_what_is_known(void)
+static void random_ops__shapes_follow_known_values(void)
 {
   ts t;
   int64_t dims[TN_MAX_RANK];
@@ -165,7 +166,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void random_ops__without_memory_nothing_is_left(void)
+static void random_ops__nothing_leaks_without_memory(void)
 {
   ts t;
   open_graph(&t);
@@ -186,15 +187,19 @@ static double first(ts *t, const char *name)
   tn_tensor *out;
   fetch(t, name, &out);
   const void *data = tn_tensor_data(out);
-  tn_dtype dtype = tn_tensor_dtype(out);
-  double x = dtype == TN_HALF ? (double)*(const uint16_t *)data : dtype == TN_FLOAT ? (double)*(const float *)data
-             : dtype == TN_INT32 ? (double)*(const int32_t *)data : (double)*(const int64_t *)data;
+  double x;
+  switch (tn_tensor_dtype(out)) {
+  case TN_HALF: x = (double)*(const uint16_t *)data; break;
+  case TN_FLOAT: x = (double)*(const float *)data; break;
+  case TN_INT32: x = (double)*(const int32_t *)data; break;
+  default: x = (double)*(const int64_t *)data; break;
+  }
   tn_tensor_unref(out);
   return x;
 }
 
-/* No sample is as small as the largest number of the output's type, for which TensorFlow looks for ever; and parameters
- * for which there are no samples at all. */
+/* Parameters whose samples all exceed the largest number of the output's type, for which
+ * TensorFlow never ends; and parameters without any samples. */
 static void random_ops__parameters_without_samples_end(void)
 {
   static const char graph[] =
@@ -218,9 +223,9 @@ static void random_ops__parameters_without_samples_end(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(random_ops__a_session_starts_the_sequence_again),
+  TAP_TEST(random_ops__each_session_restarts_the_sequence),
   TAP_TEST(random_ops__equal_nodes_are_not_merged),
-  TAP_TEST(random_ops__steps_side_by_side_share_the_sequence),
-  TAP_TEST(random_ops__shapes_follow_what_is_known),
+  TAP_TEST(random_ops__concurrent_steps_share_the_sequence),
+  TAP_TEST(random_ops__shapes_follow_known_values),
   TAP_TEST(random_ops__parameters_without_samples_end),
-  TAP_TEST(random_ops__without_memory_nothing_is_left))
+  TAP_TEST(random_ops__nothing_leaks_without_memory))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: every loop agrees with one element at a time, every set of axes with a plain walk. */
+/* Reductions: every loop agrees with one element at a time, every set of axes with a simple
+ * walk. */
 #include <math.h>
 #include <ops/kernel/elements/half.h>
 #include <ops/kernel/reduce/reduce_plan.h>
@@ -8,16 +9,18 @@
 #include <conformance/support/oom.h>
 #include <conformance/support/tap.h>
 
-#define MOST 700 /* elements of a row, and lanes and blocks of every kind below that */
+#define MOST 700 /* elements of a row; covers lanes and blocks of every kind */
 
-/* Numbers whose sums and products stay exact, or any bits for integers. */
+/* Numbers whose sums and products are exact, or any bits for integers. */
 static void fill(const tn__reduce_loops *l, void *data, size_t n)
 {
   static const float numbers[] = { 0, 1, -2, 0.5f, 3, -1, 0.25f, 2 };
   srand(5);
   for (size_t i = 0; i < n; i++) {
     bool product = l->op == TN__REDUCE_PROD;
-    float x = product ? (rand() % 2 ? 1.0f : -1.0f) : numbers[rand() % 8];
+    int r = rand();
+    float x = numbers[r % 8];
+    if (product) x = r % 2 ? 1.0f : -1.0f;
     switch (l->dtype) {
     case TN_FLOAT: ((float *)data)[i] = x; break;
     case TN_DOUBLE: ((double *)data)[i] = x; break;
@@ -33,13 +36,13 @@ static void fill(const tn__reduce_loops *l, void *data, size_t n)
   }
 }
 
-/* Elements [at, at + n) one after another. */
+/* Elements [at, at + n), one at a time. */
 static void one_by_one(const tn__reduce_loops *l, void *acc, const char *in, int64_t n, int64_t stride)
 {
   for (int64_t i = 0; i < n; i++) l->columns(acc, in + (size_t)(i * stride) * tn_dtype_size(l->dtype), 1, 1, 1);
 }
 
-/* The sign of a complex number's zero depends on the order of products. */
+/* The sign of a complex zero depends on the order of products. */
 static bool same(const tn__reduce_loops *l, const void *a, const void *b, int64_t n)
 {
   bool equal = true;
@@ -84,7 +87,7 @@ static void check_columns(const tn__reduce_loops *l, const char *in)
     l->init(wanted, n);
     l->columns(found, in, rows, n + 3, n);
     for (int64_t j = 0; j < n; j++) one_by_one(l, wanted + (size_t)j * l->acc_size, in + (size_t)j * size, rows, n + 3);
-    l->combine(found, wanted, 0); /* of none: no change */
+    l->combine(found, wanted, 0); /* combining zero elements changes nothing */
     l->finish(a, found, n, rows);
     l->finish(b, wanted, n, rows);
     if (same(l, a, b, n)) continue;
@@ -109,7 +112,7 @@ static void reduce__loops_agree_with_one_element_at_a_time(void)
   CHECK_INT(seen, 4 * 14 + 2 * 12 + 2);
 }
 
-static void reduce__a_nan_wins_and_its_place_does_not_matter(void)
+static void reduce__a_nan_wins_wherever_it_is(void)
 {
   const tn__reduce_loops *l = tn__reduce_loops_find(TN__REDUCE_MAX, TN_FLOAT);
   static float in[300];
@@ -138,7 +141,7 @@ static void reduce__sums_of_many_floats_are_exact_to_the_last_place(void)
   free(in);
 }
 
-static void reduce__nothing_gives_what_the_operation_starts_with(void)
+static void reduce__no_elements_give_the_identity(void)
 {
   static const struct {
     tn__reduce_op op;
@@ -208,7 +211,7 @@ static void reduce__parts_add_up(void)
   check_axes((int64_t[]){ 500, 3, 700 }, 3, 5);
 }
 
-static void reduce__few_results_of_much_are_cut_into_parts(void)
+static void reduce__few_results_of_many_elements_are_divided_into_parts(void)
 {
   const tn__reduce_loops *l = tn__reduce_loops_find(TN__REDUCE_SUM, TN_FLOAT);
   int64_t dims[] = { 1000000, 3 };
@@ -240,10 +243,10 @@ static void reduce__survives_lack_of_memory(void)
 
 TAP_MAIN(
   TAP_TEST(reduce__loops_agree_with_one_element_at_a_time),
-  TAP_TEST(reduce__a_nan_wins_and_its_place_does_not_matter),
+  TAP_TEST(reduce__a_nan_wins_wherever_it_is),
   TAP_TEST(reduce__sums_of_many_floats_are_exact_to_the_last_place),
-  TAP_TEST(reduce__nothing_gives_what_the_operation_starts_with),
+  TAP_TEST(reduce__no_elements_give_the_identity),
   TAP_TEST(reduce__every_set_of_axes),
   TAP_TEST(reduce__parts_add_up),
-  TAP_TEST(reduce__few_results_of_much_are_cut_into_parts),
+  TAP_TEST(reduce__few_results_of_many_elements_are_divided_into_parts),
   TAP_TEST(reduce__survives_lack_of_memory))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of another size: what holds whatever the numbers are, sizes that the recorded cases do not have, messages, and
- * life without memory. */
+/* Resizing images: properties that hold for all numbers, sizes that the recorded cases lack,
+ * errors, and lack of memory. */
 #include <math.h>
 #include <ops/kernel/elements/vectors.h>
 
@@ -51,7 +51,7 @@ static double product(const tn_tensor *a, const tn_tensor *b)
   return sum;
 }
 
-/* ---- what holds for all ---- */
+/* ---- properties of all ops ---- */
 
 /* A resize is linear in its image, so for any dy: sum of y dy = sum of x dx. */
 static void check_gradient(const char *op, bool by_size, const char *attrs, const int64_t from[2], const int64_t to[2])
@@ -78,7 +78,7 @@ static void check_gradient(const char *op, bool by_size, const char *attrs, cons
   ts_fini(&t);
 }
 
-static void resize__gradients_belong_to_their_resizes(void)
+static void resize__gradients_are_those_of_resizes(void)
 {
   static const char *const ops[] = { "ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor" };
   static const char *const modes[] = { "", BOOL("align_corners", "true"), BOOL("half_pixel_centers", "true") };
@@ -101,7 +101,7 @@ static void resize__gradients_belong_to_their_resizes(void)
                   NODE("nearest", "ResizeNearestNeighbor", "input: 'in' input: 's'", F)
 static const char *const all_four[] = { "bilinear", "centers", "bicubic", "area", "nearest" };
 
-/* Steps on the machine's vectors, and on narrower ones. */
+/* Computes on the machine's vectors, and on narrower ones. */
 static void resize__all_vectors_give_the_same_bits(void)
 {
   ts t;
@@ -124,8 +124,8 @@ static void resize__all_vectors_give_the_same_bits(void)
   ts_fini(&t);
 }
 
-/* A batch is put into bands that do not end with its images. */
-static void resize__images_of_a_batch_know_nothing_of_each_other(void)
+/* A batch is divided into bands that do not end with its images. */
+static void resize__images_of_a_batch_are_independent(void)
 {
   ts t;
   ops_open_text(&t, ALL_FOUR);
@@ -148,7 +148,7 @@ static void resize__images_of_a_batch_know_nothing_of_each_other(void)
   ts_fini(&t);
 }
 
-/* Whole numbers are the same pixels whatever they are stored in. */
+/* Integers give the same pixels in every dtype. */
 static void resize__short_numbers_are_resized_as_floats(void)
 {
   static const char *const types[] = { "DT_UINT8", "DT_INT16", "DT_INT64", "DT_HALF", "DT_BFLOAT16", "DT_DOUBLE" };
@@ -177,7 +177,7 @@ static void resize__short_numbers_are_resized_as_floats(void)
 
 /* ---- single ops ---- */
 
-static void resize__corners_that_are_aligned_keep_a_slope(void)
+static void resize__aligned_corners_keep_a_slope(void)
 {
   ts t;
   ops_open_text(&t, ANY("in", "DT_FLOAT") SIZE("s", "9", "17")
@@ -222,8 +222,8 @@ static void resize__an_area_is_the_mean_of_its_pixels(void)
           NODE("dx", "ScaleAndTranslateGrad", "input: 'dy' input: 'in' input: 'scale' input: 'move'", \
                F "attr { key: 'kernel_type' value { s: '" kernel "' } }")
 
-/* By whole pixels nothing is mixed: rows move down, and what comes in is 0. */
-static void resize__an_image_that_is_moved_is_the_image(void)
+/* Moving by whole pixels does not mix any: rows move down, and the new ones are 0. */
+static void resize__translation_by_whole_pixels_is_exact(void)
 {
   ts t;
   ops_open_text(&t, SCALED("triangle", "1", "8", "3"));
@@ -235,7 +235,7 @@ static void resize__an_image_that_is_moved_is_the_image(void)
   ts_fini(&t);
 }
 
-static void resize__gradients_belong_to_scaled_images(void)
+static void resize__gradients_are_those_of_scaled_images(void)
 {
   static const char *const feeds[] = { "in", "dy" };
   static const char *const graphs[] = {
@@ -258,7 +258,7 @@ static void resize__gradients_belong_to_scaled_images(void)
   }
 }
 
-/* No work is left: what is fetched is the caller's all the same. */
+/* Nothing is computed; still, the caller owns the fetched tensor. */
 static void resize__the_same_size_is_the_image(void)
 {
   ts t;
@@ -291,7 +291,7 @@ static void resize__shapes_are_known_before_a_step(void)
   ts_fini(&t);
 }
 
-/* ---- messages ---- */
+/* ---- errors ---- */
 
 static void expect_error(const char *op, const char *attrs, const int64_t dims[4], int h, int w, const char *message)
 {
@@ -313,7 +313,7 @@ static void expect_error(const char *op, const char *attrs, const int64_t dims[4
   ts_fini(&t);
 }
 
-static void resize__errors_name_what_was_found(void)
+static void resize__errors_name_the_offending_value(void)
 {
   const int64_t good[] = { 1, 2, 3, 1 }, flat[] = { 1, 0, 3, 1 }, none[] = { 1, 2, 3, 0 };
   expect_error("ResizeBilinear", "", good, 0, 5, "the size of the images is 0 x 5, wanted at least 1 x 1");
@@ -325,7 +325,7 @@ static void resize__errors_name_what_was_found(void)
                "align_corners and half_pixel_centers are both set");
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 typedef struct trial {
   ts *t;
@@ -348,7 +348,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void resize__without_memory_nothing_is_left(void)
+static void resize__nothing_leaks_without_memory(void)
 {
   ts t;
   ops_open_text(&t, ALL_FOUR SIZE("z", "3", "3") NODE("d", "ResizeBilinearGrad", "input: 'bilinear' input: 'in'", F)
@@ -363,10 +363,10 @@ static void resize__without_memory_nothing_is_left(void)
   ts_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(resize__gradients_belong_to_their_resizes), TAP_TEST(resize__all_vectors_give_the_same_bits),
-         TAP_TEST(resize__images_of_a_batch_know_nothing_of_each_other),
-         TAP_TEST(resize__short_numbers_are_resized_as_floats), TAP_TEST(resize__corners_that_are_aligned_keep_a_slope),
-         TAP_TEST(resize__an_area_is_the_mean_of_its_pixels), TAP_TEST(resize__an_image_that_is_moved_is_the_image),
-         TAP_TEST(resize__gradients_belong_to_scaled_images), TAP_TEST(resize__the_same_size_is_the_image),
-         TAP_TEST(resize__shapes_are_known_before_a_step), TAP_TEST(resize__errors_name_what_was_found),
-         TAP_TEST(resize__without_memory_nothing_is_left))
+TAP_MAIN(TAP_TEST(resize__gradients_are_those_of_resizes), TAP_TEST(resize__all_vectors_give_the_same_bits),
+         TAP_TEST(resize__images_of_a_batch_are_independent),
+         TAP_TEST(resize__short_numbers_are_resized_as_floats), TAP_TEST(resize__aligned_corners_keep_a_slope),
+         TAP_TEST(resize__an_area_is_the_mean_of_its_pixels), TAP_TEST(resize__translation_by_whole_pixels_is_exact),
+         TAP_TEST(resize__gradients_are_those_of_scaled_images), TAP_TEST(resize__the_same_size_is_the_image),
+         TAP_TEST(resize__shapes_are_known_before_a_step), TAP_TEST(resize__errors_name_the_offending_value),
+         TAP_TEST(resize__nothing_leaks_without_memory))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies between two arrangements of elements, against copying them one by one. */
+/* Copies between two layouts of elements, compared with copying one element at a time. */
 #include <ops/kernel/move/strided.h>
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static unsigned char from[MAX_BYTES], to[MAX_BYTES], wanted[MAX_BYTES];
 
-/* Element by element, and what lies around stays. */
+/* Copies element by element; elements around the target must not change. */
 static void expect_copy(const tn__strided *plan, const tn__strided_dim *dims, int32_t rank, int64_t first,
                         size_t element)
 {
@@ -39,7 +39,7 @@ static void expect_copy(const tn__strided *plan, const tn__strided_dim *dims, in
   CHECK(memcmp(to, wanted, room) == 0);
 }
 
-/* Dimensions in the order of the target, with steps in elements. */
+/* Dimensions in the order of the target, with strides in elements. */
 static void check_copy(tn_dtype dtype, const tn__strided_dim *dims, int32_t rank, int64_t first)
 {
   tn__strided s;
@@ -72,8 +72,8 @@ static void fill_source(void)
   for (size_t i = 0; i < sizeof from; i++) from[i] = (unsigned char)((x = x * 1664525u + 1013904223u) >> 24);
 }
 
-/* Sizes below, at and beyond those of a block, in both directions, also such that lines fall on each other in a
- * cache. */
+/* Sizes below, at and above those of a block, in both directions, including rows that collide in
+ * a cache. */
 static void strided__transposes_matrices_of_every_size(void)
 {
   static const int64_t sizes[] = { 2, 3, 7, 16, 31, 64, 65, 130, 256 };
@@ -89,7 +89,7 @@ static void strided__transposes_matrices_of_every_size(void)
   }
 }
 
-static void strided__orders_dimensions_at_will(void)
+static void strided__copies_dimensions_in_any_order(void)
 {
   static const int orders[][4] = { { 0, 2, 1, 3 }, { 3, 2, 1, 0 }, { 1, 0, 3, 2 }, { 0, 3, 1, 2 }, { 2, 3, 0, 1 },
                                    { 1, 2, 3, 0 }, { 0, 1, 3, 2 }, { 0, 1, 2, 3 }, { 2, 0, 1, 3 } };
@@ -100,8 +100,8 @@ static void strided__orders_dimensions_at_will(void)
       for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) check_order(dtypes[d], sizes[s], orders[o], 4);
 }
 
-/* Backwards, and into every second place: what lies between is left alone. */
-static void strided__goes_backwards_and_leaves_gaps(void)
+/* Reversed, and into every second place: elements in between are not written. */
+static void strided__copies_in_reverse_and_with_gaps(void)
 {
   fill_source();
   for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
@@ -113,7 +113,7 @@ static void strided__goes_backwards_and_leaves_gaps(void)
   }
 }
 
-static void strided__knows_what_is_one_stretch_and_what_is_nothing(void)
+static void strided__detects_contiguous_and_empty_copies(void)
 {
   tn__strided s;
   tn__strided_init(&s, TN_FLOAT);
@@ -131,6 +131,6 @@ static void strided__knows_what_is_one_stretch_and_what_is_nothing(void)
 
 TAP_MAIN(
   TAP_TEST(strided__transposes_matrices_of_every_size),
-  TAP_TEST(strided__orders_dimensions_at_will),
-  TAP_TEST(strided__goes_backwards_and_leaves_gaps),
-  TAP_TEST(strided__knows_what_is_one_stretch_and_what_is_nothing))
+  TAP_TEST(strided__copies_dimensions_in_any_order),
+  TAP_TEST(strided__copies_in_reverse_and_with_gaps),
+  TAP_TEST(strided__detects_contiguous_and_empty_copies))

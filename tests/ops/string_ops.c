@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts as a program sees them: numbers printed and read in any locale, hashes, parts, files, messages, and no memory.
- * Which text an op gives is said by recorded cases. */
+/* Strings as a program sees them: numbers printed and parsed in any locale, hashes, substrings,
+ * files, errors, and lack of memory. Recorded cases check the texts that ops return. */
 #include "conformance/support/op_kit.h"
 
 #include <ops/string/fingerprint.h>
@@ -15,7 +15,7 @@
 #define TEXT(key, text) "attr { key: '" key "' value { s: '" text "' } }"
 #define STRINGS(name, shape, values) TENSOR(name, "DT_STRING", shape, values)
 
-/* Fetches a string; the text lives until the next call, "" on failure. */
+/* Fetches a string, valid until the next call; "" on failure. */
 static const char *fetch_text(ts *t, const char *name)
 {
   static char all[600];
@@ -53,7 +53,7 @@ static void string_ops__numbers_are_rounded_once(void)
   CHECK(read_double("2.4703282292062327e-324", &d) && d == 0);
   CHECK(read_double("0x1.8p1", &d) && d == 3);
   CHECK(read_double(" -Infinity\n", &d) && isinf(d) && d < 0);
-  /* by way of a double this would be a tie, and 16777216 */
+  /* through a double this would be a tie, and 16777216 */
   CHECK(read_float("16777217.0000000001", &f) && f == 16777218.0f);
   CHECK(read_float("1e39", &f) && isinf(f));
   CHECK(read_float("-1e-60", &f) && f == 0 && signbit(f));
@@ -61,7 +61,7 @@ static void string_ops__numbers_are_rounded_once(void)
   for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) CHECK_MSG(!read_double(none[i], &d), "'%s'", none[i]);
 }
 
-static void string_ops__numbers_know_no_locale(void)
+static void string_ops__numbers_do_not_depend_on_the_locale(void)
 {
   static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "cs_CZ.UTF-8" };
   const char *set = NULL;
@@ -81,7 +81,7 @@ static void string_ops__numbers_know_no_locale(void)
   setlocale(LC_ALL, "C");
 }
 
-static void string_ops__a_text_that_is_no_number_is_named(void)
+static void string_ops__errors_name_texts_that_are_not_numbers(void)
 {
   ts t;
   ops_open_text(&t, STRINGS("x", D(2), "string_val: '12' string_val: 'twelve'")
@@ -99,8 +99,8 @@ static void string_ops__a_text_that_is_no_number_is_named(void)
 
 /* ---- hashes ---- */
 
-/* What TensorFlow 2.21 gives for the first n of these bytes, modulo 1000003. */
-static void string_ops__hashes_are_those_of_tensorflow(void)
+/* Hashes of TensorFlow 2.21 for the first n of these bytes, modulo 1000003. */
+static void string_ops__hashes_equal_those_of_tensorflow(void)
 {
   static const struct { size_t n; unsigned fast, old, strong; } wanted[] = {
     { 0, 377723, 598820, 383377 }, { 1, 234668, 254437, 436679 }, { 3, 370279, 791890, 332231 },
@@ -122,7 +122,7 @@ static void string_ops__hashes_are_those_of_tensorflow(void)
 
 /* ---- shapes and parts ---- */
 
-static void string_ops__texts_are_joined_and_taken_apart(void)
+static void string_ops__texts_are_joined_and_divided(void)
 {
   ts t;
   ops_open_text(&t, STRINGS("a", D(2), "string_val: 'x y' string_val: 'z'") STRINGS("b", "", "string_val: '+'")
@@ -182,7 +182,7 @@ static void string_ops__files_are_written_with_their_folders(void)
   ts_fini(&t);
 }
 
-/* ---- no memory ---- */
+/* ---- lack of memory ---- */
 
 #define LONG "a text that does not fit into an element of its own"
 #define UTF8 TEXT("encoding", "utf-8")
@@ -229,7 +229,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void string_ops__without_memory_nothing_is_left(void)
+static void string_ops__nothing_leaks_without_memory(void)
 {
   ts t;
   ops_open_text(&t, ONE_OF_EACH);
@@ -240,9 +240,9 @@ static void string_ops__without_memory_nothing_is_left(void)
 
 TAP_MAIN(
   TAP_TEST(string_ops__numbers_are_rounded_once),
-  TAP_TEST(string_ops__numbers_know_no_locale),
-  TAP_TEST(string_ops__a_text_that_is_no_number_is_named),
-  TAP_TEST(string_ops__hashes_are_those_of_tensorflow),
-  TAP_TEST(string_ops__texts_are_joined_and_taken_apart),
+  TAP_TEST(string_ops__numbers_do_not_depend_on_the_locale),
+  TAP_TEST(string_ops__errors_name_texts_that_are_not_numbers),
+  TAP_TEST(string_ops__hashes_equal_those_of_tensorflow),
+  TAP_TEST(string_ops__texts_are_joined_and_divided),
   TAP_TEST(string_ops__files_are_written_with_their_folders),
-  TAP_TEST(string_ops__without_memory_nothing_is_left))
+  TAP_TEST(string_ops__nothing_leaks_without_memory))

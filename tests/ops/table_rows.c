@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of a table, against a plain list. */
+/* The rows of a table, compared with a plain list. */
 #include <ops/state/table/table_rows.h>
 
 #include "conformance/support/tap.h"
 
 #define RANGE 500
 
-static void table_rows__are_found_whatever_was_removed(void)
+static void table_rows__are_found_after_removals(void)
 {
   tn__rows rows;
   int64_t shadow[RANGE];
@@ -40,4 +40,4 @@ static void table_rows__are_found_whatever_was_removed(void)
   tn__rows_fini(&rows);
 }
 
-TAP_MAIN(TAP_TEST(table_rows__are_found_whatever_was_removed))
+TAP_MAIN(TAP_TEST(table_rows__are_found_after_removals))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor lists: values that cost no copy when they change, and the ops on them. */
+/* Tensor lists: values that are not copied when they change, and the ops on them. */
 #include "conformance/support/op_kit.h"
 
 #include <ops/state/list/tensor_list_store.h>
@@ -33,7 +33,7 @@ static int32_t value_at(tn__list *l, int64_t i)
   return value;
 }
 
-/* A new version with `length` elements, of which element i (none when negative) is `value`. */
+/* A new version with `length` elements, with element i (none if negative) set to `value`. */
 static tn__list *changed(tn__list *l, int64_t length, int64_t i, int32_t value)
 {
   tn__list *out;
@@ -47,7 +47,7 @@ static tn__list *changed(tn__list *l, int64_t length, int64_t i, int32_t value)
 #define VERSIONS 12
 #define LONGEST 10
 
-/* A version and what it must be. */
+/* A version and its expected contents. */
 typedef struct known {
   tn__list *list;
   int64_t length;
@@ -67,7 +67,7 @@ static void check_known(const known *k)
   tn__list_all_free(all, k->length);
 }
 
-/* Replaces version `to` by one made of version `from`. */
+/* Replaces version `to` by one made from version `from`. */
 static void change_known(known *to, const known *from, unsigned *seed)
 {
   known next = *from;
@@ -86,7 +86,7 @@ static void change_known(known *to, const known *from, unsigned *seed)
   *to = next;
 }
 
-static void tensor_lists__are_values_whatever_is_made_of_them(void)
+static void tensor_lists__versions_do_not_affect_each_other(void)
 {
   uint64_t before = tn_test_live_blocks();
   for (unsigned seed = 1; seed <= 60; seed++) {
@@ -108,7 +108,8 @@ static void tensor_lists__are_values_whatever_is_made_of_them(void)
   CHECK_INT(tn_test_live_blocks(), before);
 }
 
-/* n elements are pushed, or set one after the other; who holds the first version changes nothing. */
+/* n elements are pushed, or set one after another; holding the first version makes no
+ * difference. */
 static uint64_t allocations_of_loop(int n, bool push, bool hold_first)
 {
   tn__list *first = new_list(push ? 0 : n), *l = tn__list_ref(first);
@@ -138,13 +139,13 @@ static uint64_t allocations_of_loop(int n, bool push, bool hold_first)
 
 static void tensor_lists__grow_and_change_without_copies(void)
 {
-  CHECK(allocations_of_loop(20000, true, false) < 20000 + 50);  /* a version each, and the store now and then */
+  CHECK(allocations_of_loop(20000, true, false) < 20000 + 50);  /* one per version, and occasionally for the store */
   CHECK(allocations_of_loop(20000, true, true) < 20000 + 50);
-  CHECK(allocations_of_loop(20000, false, false) <= 2 * 20000); /* what the version before had, too */
+  CHECK(allocations_of_loop(20000, false, false) <= 2 * 20000); /* also for the element of the version before */
   CHECK(allocations_of_loop(20000, false, true) <= 2 * 20000);
 }
 
-static void tensor_lists__give_up_what_only_newer_versions_had(void)
+static void tensor_lists__release_elements_of_newer_versions(void)
 {
   tn__list *empty = new_list(0), *first = changed(empty, 3, 1, 5);
   uint64_t before = tn_test_live_blocks();
@@ -159,7 +160,7 @@ static void tensor_lists__give_up_what_only_newer_versions_had(void)
   CHECK_INT(tn_test_live_blocks(), before);
   CHECK_INT(value_at(first, 1), 5);
   CHECK_INT(value_at(first, 0), -1);
-  tn__list *again = changed(first, 4, 3, 9); /* no copy: it is the newest again */
+  tn__list *again = changed(first, 4, 3, 9); /* no copy, as it is the newest again */
   CHECK_INT(value_at(again, 1), 5);
   CHECK_INT(value_at(again, 3), 9);
   tn__list_unref(again);
@@ -167,8 +168,8 @@ static void tensor_lists__give_up_what_only_newer_versions_had(void)
   tn__list_unref(empty);
 }
 
-/* A list in a list in a list: the end takes no stack. */
-static void tensor_lists__end_however_deep_they_are(void)
+/* A list in a list in a list: destroying it does not recurse. */
+static void tensor_lists__of_any_depth_are_destroyed(void)
 {
   const tn__list_kind lists = { TN_VARIANT, 0, NULL, -1 };
   uint64_t before = tn_test_live_blocks();
@@ -223,7 +224,7 @@ static void tensor_lists__are_shared_by_threads(void)
   tn__list_unref(base);
 }
 
-/* Failing changes leave the list as it was. */
+/* Failed changes leave the list unchanged. */
 static tn_status change_all(void *arg)
 {
   tn__list *base = arg, *out = NULL, *copy = NULL;
@@ -232,7 +233,7 @@ static tn_status change_all(void *arg)
   if (st == TN_OK) {
     tn__list_put(out, 0, NULL);
     tn__list_done(out);
-    st = tn__list_change(base, 2, 0, &copy, NULL); /* of what is not the newest */
+    st = tn__list_change(base, 2, 0, &copy, NULL); /* of a version that is not the newest */
     if (st == TN_OK) tn__list_done(copy);
   }
   if (st == TN_OK) st = tn__list_all(out, &all, NULL);
@@ -273,7 +274,7 @@ static void tensor_lists__survive_failing_allocations(void)
   NODE("xx", "Add", "input: 'x' input: 'x'", F)                                                                     \
   TENSOR("12", "DT_FLOAT", D(2), "float_val: 1 float_val: 2")
 
-/* The first element of what is fetched, of float or int32. */
+/* The first element of a fetch of dtype float or int32. */
 static double fetched(ts *t, const char *name)
 {
   tn_tensor *out[1];
@@ -316,7 +317,7 @@ static void tensor_lists__keep_their_value_in_a_step(void)
   ts_fini(&t);
 }
 
-static void tensor_lists__say_what_does_not_fit(void)
+static void tensor_lists__errors_name_mismatches(void)
 {
   ts t;
   ops_open_text(
@@ -344,7 +345,7 @@ static void tensor_lists__say_what_does_not_fit(void)
   ts_fini(&t);
 }
 
-/* Lists of lists, of strings and of handles; zeros and sums reach into lists of lists. */
+/* Lists of lists, of strings and of handles; zeros and sums apply to nested lists. */
 static void tensor_lists__hold_any_dtype(void)
 {
 #define V TYPE("element_dtype", "DT_VARIANT")
@@ -378,7 +379,7 @@ static void tensor_lists__hold_any_dtype(void)
   ts_fini(&t);
 }
 
-/* A list that was fetched may be fed again, in any step. */
+/* A fetched list may be fed again, in any step. */
 static void tensor_lists__outlive_their_step(void)
 {
   ts t;
@@ -421,7 +422,7 @@ static void tensor_lists__shapes_are_known_before_a_step(void)
   ts_fini(&t);
 }
 
-static tn_tensor *fed; /* made while there is memory */
+static tn_tensor *fed; /* created before memory is limited */
 
 static tn_status run_step(void *arg)
 {
@@ -447,14 +448,14 @@ static void tensor_lists__steps_survive_failing_allocations(void)
 }
 
 TAP_MAIN(
-    TAP_TEST(tensor_lists__are_values_whatever_is_made_of_them),
+    TAP_TEST(tensor_lists__versions_do_not_affect_each_other),
     TAP_TEST(tensor_lists__grow_and_change_without_copies),
-    TAP_TEST(tensor_lists__give_up_what_only_newer_versions_had),
-    TAP_TEST(tensor_lists__end_however_deep_they_are),
+    TAP_TEST(tensor_lists__release_elements_of_newer_versions),
+    TAP_TEST(tensor_lists__of_any_depth_are_destroyed),
     TAP_TEST(tensor_lists__are_shared_by_threads),
     TAP_TEST(tensor_lists__survive_failing_allocations),
     TAP_TEST(tensor_lists__keep_their_value_in_a_step),
-    TAP_TEST(tensor_lists__say_what_does_not_fit),
+    TAP_TEST(tensor_lists__errors_name_mismatches),
     TAP_TEST(tensor_lists__hold_any_dtype),
     TAP_TEST(tensor_lists__outlive_their_step),
     TAP_TEST(tensor_lists__shapes_are_known_before_a_step),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of training give the same bits with vectors of any width. */
+/* Training rules give the same bits with vectors of any width. */
 #include <ops/state/variable/optimiser.h>
 
 #include "conformance/support/tap.h"
@@ -20,7 +20,7 @@ static void fill(tn_dtype dtype, void *data, size_t n)
   }
 }
 
-/* Half and bfloat16 are given as floats. */
+/* Values of half and bfloat16 are passed as floats. */
 static void check_rule(const char *name, const tn__training_rule *rule, uint32_t n_slots)
 {
   static _Alignas(64) char first[TN__TRAINING_SLOTS][MOST * WIDEST], second[TN__TRAINING_SLOTS][MOST * WIDEST];
@@ -47,7 +47,7 @@ static void check_rule(const char *name, const tn__training_rule *rule, uint32_t
 static void training_rules__of_all_vectors_give_the_same_bits(void)
 {
   int most = tn__vectors_limit(TN__VECTORS);
-  if (most == TN__BASELINE) TAP_SKIP("the machine has no wide vectors");
+  if (most == TN__BASELINE) TAP_SKIP("the processor has no wide vectors");
   for (size_t r = 0; r < tn__n_training_rows; r++)
     for (int rows = 0; rows < 2; rows++)
       for (int flag = 0; flag < 2; flag++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that change several variables at once, named in any order, from several threads. */
+/* Kernels that change several variables at once, listed in any order, from several threads. */
 #include <ops/state/variable/variable.h>
 #include <pthread.h>
 
@@ -53,7 +53,7 @@ static void *all_adder(void *arg)
   return NULL;
 }
 
-static void variable_locks__of_several_are_taken_in_any_order(void)
+static void variable_locks__several_variables_in_any_order(void)
 {
   tn_resource *a = new_variable("a", 0), *b = new_variable("b", 0), *empty = new_variable("empty", -1);
   tn_resource *ab[] = { a, b, a }, *ba[] = { b, a, a }, *bad[] = { a, empty, b };
@@ -67,7 +67,7 @@ static void variable_locks__of_several_are_taken_in_any_order(void)
   CHECK_DOUBLE(ts_float(held), 4 * TURNS, 0);
   CHECK_INT(add_to_all(bad, &err), TN_FAILED_PRECONDITION);
   CHECK_CONTAINS(tn_error_message(&err), "variable 'empty'");
-  CHECK_OK(add_to_all(ab, &err), &err); /* nothing was left locked; what a reader holds is copied */
+  CHECK_OK(add_to_all(ab, &err), &err); /* no lock is left; values held by readers are copied */
   CHECK_DOUBLE(ts_float(held), 4 * TURNS, 0);
   tn_tensor_unref(held);
   REQUIRE_OK(tn__variable_read(tn_resource_object(a), &held, &err), &err);
@@ -79,4 +79,4 @@ static void variable_locks__of_several_are_taken_in_any_order(void)
   tn_resource_unref(empty);
 }
 
-TAP_MAIN(TAP_TEST(variable_locks__of_several_are_taken_in_any_order))
+TAP_MAIN(TAP_TEST(variable_locks__several_variables_in_any_order))

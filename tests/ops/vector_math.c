@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, tanh and sigmoid of float against double: the bounds that vector_math.h names. */
+/* exp, log, tanh and sigmoid of float compared with double: the bounds stated in vector_math.h. */
 #include <ops/kernel/elements/vector_math.h>
 #include <conformance/support/oom.h>
 #include <conformance/support/tap.h>
 
-/* Distance in units in the last place of the wanted value as a float. */
+/* Distance in units in the last place of the expected value as a float. */
 static double ulps(double wanted, float found)
 {
   if (isnan(wanted)) return isnan(found) ? 0 : INFINITY;

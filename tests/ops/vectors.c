@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops for AVX2 and AVX-512 give the bits of the baseline's, which the oracle cases judge: whatever the number of
- * elements and where they lie, in place, with NaN and infinities among them; loops one by one, then whole kernels. */
+/* Loops for AVX2 and AVX-512 give the same bits as the baseline's, which the oracle cases check:
+ * for all numbers of elements and alignments, in place, with NaN and infinities. First single
+ * loops, then whole kernels. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 #include <ops/kernel/elements/vectors.h>
@@ -24,7 +25,8 @@ static double random_number(void)
   return ((double)random_below(20001) - 10000) / 2500;
 }
 
-/* Any bits but for floats, whose bits would be too seldom of one size; bytes are 0 and 1 for bool. */
+/* Any bits, except for floats, which would seldom have similar magnitudes; bytes are 0 and 1 for
+ * bool. */
 static void fill(tn_dtype dtype, void *data, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -45,7 +47,7 @@ static bool is_nan(tn_dtype dtype, const void *p)
   return (bits & 0x7fff) > (dtype == TN_HALF ? 0x7c00 : 0x7f80);
 }
 
-/* The same bits, but for which NaN a NaN is. */
+/* The same bits, except that any NaN equals any NaN. */
 static bool same(tn_dtype dtype, const void *a, const void *b, size_t n)
 {
   size_t size = tn_dtype_size(dtype);
@@ -64,7 +66,7 @@ static const tn_dtype dtypes[] = { TN_FLOAT, TN_DOUBLE, TN_HALF, TN_BFLOAT16, TN
                                    TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64, TN_BOOL };
 #define N_DTYPES (sizeof dtypes / sizeof dtypes[0])
 
-/* An operation of float, half, ...; false when the op is not for the dtype. */
+/* An operation of float, half, ...; false if the op does not support the dtype. */
 static bool operation(tn_graph *graph, const char *op, int inputs, tn_dtype dtype, tn_operation **out)
 {
   tn_error err = TN_ERROR_INIT;
@@ -78,7 +80,7 @@ static void check_unary(const tn__unary_loop *l, int kind, const char *op)
 {
   _Alignas(64) char in[ROOM * 8], wanted[ROOM * 8], found[ROOM * 8], before[ROOM * 8];
   for (int64_t n = 0; n <= MOST; n += n < 80 ? 1 : 13) {
-    size_t at = random_below(8); /* from no boundary of vectors */
+    size_t at = random_below(8); /* not aligned to vectors */
     char *x = in + at * l->from_size, *to = found + at * l->to_size;
     fill(l->from, in, ROOM);
     memset(found, 0x5a, sizeof found);
@@ -98,7 +100,7 @@ static void check_unary(const tn__unary_loop *l, int kind, const char *op)
   }
 }
 
-/* All the ops that have tn__unary_compute and no function of libm behind every dtype. */
+/* All ops that use tn__unary_compute without a libm function for every dtype. */
 static void vectors__loops_of_one_operand(void)
 {
   static const char *const ops[] = { "Abs", "Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Tanh", "Sigmoid",
@@ -200,14 +202,14 @@ static void vectors__leaky_relu_and_its_gradient_are_one(void)
 #define MOST_INPUTS 6
 typedef struct node {
   const char *op;
-  int n;                     /* inputs */
+  int n;                     /* number of inputs */
   tn_dtype dtype[MOST_INPUTS];
   int32_t rank[MOST_INPUTS];
   int64_t dims[MOST_INPUTS][4];
   void (*set)(tn_operation_builder *b);
-  int32_t axis;              /* constant last input when n_axes > 0 */
+  int32_t axis;              /* constant last input if n_axes > 0 */
   int n_axes;
-  int outputs;               /* 0 is 1 */
+  int outputs;               /* 0 means 1 */
 } node;
 
 static tn_tensor *numbers(const node *c, int i)
@@ -231,7 +233,7 @@ static tn_output axis_of(tn_graph *graph, const node *c)
   return out;
 }
 
-/* Runs the node with these vectors; the same numbers for each kind. */
+/* Runs the node with these vectors; the numbers are the same for each kind. */
 static void run_node(const node *c, int kind, tn_tensor **out)
 {
   static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
@@ -337,7 +339,8 @@ static void vectors__places_of_extremes(void)
     }
 }
 
-/* The first of equal ones, NaN never, 0 when nothing is better than the least: wherever it stands in a row. */
+/* The first of equal extremes, never NaN, 0 if nothing exceeds the minimum, at any place in a
+ * row. */
 static void vectors__the_first_of_equal_extremes(void)
 {
   enum { N = 130 };
@@ -349,7 +352,10 @@ static void vectors__the_first_of_equal_extremes(void)
       int64_t n = N;
       tn__vectors_limit(kind);
       ts_init(&t, 0);
-      for (int i = 0; i < N; i++) row[i] = at == N ? -INFINITY : i % 3 == 0 ? NAN : 1;
+      for (int i = 0; i < N; i++) {
+        row[i] = i % 3 == 0 ? NAN : 1;
+        if (at == N) row[i] = -INFINITY;
+      }
       if (at < N) row[at] = 2;
       if (at + 7 < N) row[at + 7] = row[N - 1] = 2;
       tn_tensor *in = ts_vector((size_t)n, row), *out = NULL;
@@ -468,8 +474,8 @@ static void set_steps(tn_operation_builder *b)
   tn_operation_set_strings(b, "fused_ops", steps, sizes, 7);
 }
 
-/* What is done to a product before anybody reads it. */
-static void vectors__what_follows_a_product(void)
+/* Ops fused into a product, applied before the result is read. */
+static void vectors__ops_fused_into_a_product(void)
 {
   static const int64_t channels[] = { 1, 3, 16, 17, 64, 130, 5000 };
   for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
@@ -509,7 +515,7 @@ static void vectors__what_follows_a_product(void)
   tn__vectors_limit(TN__AVX512);
 }
 
-static void vectors__a_limit_is_kept(void)
+static void vectors__the_limit_is_respected(void)
 {
   int most = tn__vectors_limit(TN__AVX512);
   CHECK(most >= TN__BASELINE && most < TN__VECTORS);
@@ -520,7 +526,7 @@ static void vectors__a_limit_is_kept(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(vectors__a_limit_is_kept),
+  TAP_TEST(vectors__the_limit_is_respected),
   TAP_TEST(vectors__loops_of_one_operand),
   TAP_TEST(vectors__loops_of_two_operands),
   TAP_TEST(vectors__leaky_relu_and_its_gradient_are_one),
@@ -531,4 +537,4 @@ TAP_MAIN(
   TAP_TEST(vectors__norms),
   TAP_TEST(vectors__casts),
   TAP_TEST(vectors__selected_clipped_added),
-  TAP_TEST(vectors__what_follows_a_product))
+  TAP_TEST(vectors__ops_fused_into_a_product))

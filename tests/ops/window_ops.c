@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions, pooling, normalisation and recurrent cells: sizes and attributes that the recorded cases do not have,
- * shapes before a step, what they say, and life without memory. */
+/* Convolutions, pooling, normalisation and recurrent cells: sizes and attributes that the
+ * recorded cases lack, shapes before a step, errors, and lack of memory. */
 #include "conformance/support/op_kit.h"
 
 #define IN(name, dims) \
@@ -11,7 +11,7 @@
 #define BOOL(key, value) "attr { key: '" key "' value { b: " value " } }"
 #define ONES "i: 1 i: 1 i: 1 i: 1"
 
-/* Numbers that differ, so that nothing is right by chance. */
+/* Numbers that all differ, so that no result is right by accident. */
 static tn_tensor *numbers(int32_t rank, const int64_t *dims, int seed)
 {
   tn_tensor *t = NULL;
@@ -82,7 +82,7 @@ static void check_gradients(const convolution *c)
 #define DEPTHWISE \
   "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"
 
-static void window_ops__gradients_belong_to_their_convolutions(void)
+static void window_ops__gradients_are_those_of_convolutions(void)
 {
   static const convolution all[] = {
     { CONV2D, F LIST("strides", "i: 1 i: 2 i: 1 i: 1") TEXT("padding", "SAME"), 4,
@@ -116,7 +116,7 @@ static void window_ops__gradients_belong_to_their_convolutions(void)
 #define GRAD2 "input: 'in' input: 'best' input: 'best'"
 #define CELL "input: 'half.2.4' input: 'half.2.4' input: 'half.7.16' input: 'half.4' input: 'half.4' input: " \
              "'half.4' input: 'half.16'"
-/* A batch that is not known goes through. */
+/* An unknown batch size propagates. */
 #define NETWORK                                                                                                       \
   IN("in", D(-1) D(6) D(6) D(4)) IN("vol", D(1) D(4) D(5) D(6) D(2)) IN("steps", D(3) D(2) D(3))                      \
   HALVES("f", D(3) D(3) D(4) D(2)) HALVES("c", D(4)) HALVES("g", D(2) D(2) D(2) D(2) D(3)) HALVES("e", D(0))          \
@@ -162,7 +162,7 @@ static void window_ops__shapes_are_known_before_a_step(void)
   ts_fini(&t);
 }
 
-/* ---- messages ---- */
+/* ---- errors ---- */
 
 static void expect_error(ts *t, tn_tensor *in, const char *text)
 {
@@ -175,7 +175,7 @@ static void expect_error(ts *t, tn_tensor *in, const char *text)
   CHECK_CONTAINS(tn_error_message(&t->err), text);
 }
 
-static void window_ops__errors_name_what_was_found(void)
+static void window_ops__errors_name_the_offending_value(void)
 {
   ts t;
   tn_tensor *in = numbers(4, (int64_t[]){ 1, 4, 4, 2 }, 1);
@@ -196,7 +196,7 @@ static void window_ops__errors_name_what_was_found(void)
   tn_tensor_unref(in);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 typedef struct trial {
   ts *t;
@@ -220,7 +220,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void window_ops__without_memory_nothing_is_left(void)
+static void window_ops__nothing_leaks_without_memory(void)
 {
   ts t;
   ops_open_text(&t, NETWORK);
@@ -232,6 +232,6 @@ static void window_ops__without_memory_nothing_is_left(void)
   ts_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(window_ops__gradients_belong_to_their_convolutions),
-         TAP_TEST(window_ops__shapes_are_known_before_a_step), TAP_TEST(window_ops__errors_name_what_was_found),
-         TAP_TEST(window_ops__without_memory_nothing_is_left))
+TAP_MAIN(TAP_TEST(window_ops__gradients_are_those_of_convolutions),
+         TAP_TEST(window_ops__shapes_are_known_before_a_step), TAP_TEST(window_ops__errors_name_the_offending_value),
+         TAP_TEST(window_ops__nothing_leaks_without_memory))

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs oracle_run on the cases in tests/oracle and on the models (TENON_MODELS, or ../shared/models), at level 0 and at the
-# default level; stateless cases operation by operation, too. Prints TAP: one line for each family and level, with the runner's counts.
-# TENON_TEST_RUNTIME names another runtime. The cases run with parts of plans that a runtime computes by itself, too
-# (tests/plugins/offload.c).
+# Runs oracle_run on the cases in tests/oracle and on the models (TENON_MODELS, or
+# ../shared/models), at level 0 and at the default level; stateless cases also operation by
+# operation. Prints TAP: one line for each family and level, with the runner's counts.
+# TENON_TEST_RUNTIME selects another runtime. The cases also run with parts of plans computed by a
+# runtime itself (tests/plugins/offload.c).
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-.}
 runtime=${TENON_TEST_RUNTIME:-direct}
@@ -12,8 +13,8 @@ if [ -z "$models" ] && [ -d "$src/../shared/models" ]; then models=$src/../share
 
 eager=--eager
 
-# check WHAT LEVEL FOLDER: the table's lines become TAP without numbers, all else comments. A run without its last line, or
-# whose counts are not those of the table, has failed.
+# check WHAT LEVEL FOLDER: the lines of the table become TAP without numbers, all others comments.
+# A run fails if its last line is missing or its counts differ from those of the table.
 check() {
   { "$build/tests/oracle/run/oracle_run" $eager --runtime "$runtime" --level "$2" "$3" 2>&1; echo "exit status $?"; } |
     awk -v what="$1 on $runtime, level $2" '
@@ -34,7 +35,7 @@ check() {
   if [ -d "$models" ]; then
     for level in 0 1; do check models "$level" "$models"; done
   else
-    echo "ok - models # SKIP no models: set TENON_MODELS to a folder that has them${models:+ ($models is none)}"
+    echo "ok - models # SKIP no models: set TENON_MODELS to their folder${models:+ ($models is not one)}"
   fi
   if [ -z "${TENON_TEST_RUNTIME:-}" ]; then
     TENON_PLUGIN_PATH=${TENON_PLUGIN_PATH:+$TENON_PLUGIN_PATH:}${TENON_TEST_PLUGINS:-$build/tests/plugins/.libs}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions whose bodies take the place of their calls: what is computed, in which order, and what errors say. */
+/* Inlining of functions: results, order, and errors. */
 #include "conformance/support/calls_kit.h"
 #include <tenon/plan.h>
 
-/* What the planner makes of a fetch, with passes that are off. */
+/* The plan report of a fetch, with some passes disabled. */
 static tn_plan_report *report_of(ts *t, const char *text, const char *disabled, const char *fetch)
 {
   static const char *const feed = "x";
@@ -24,7 +24,7 @@ static tn_plan_summary summary_of(const tn_plan_report *r)
   return s;
 }
 
-/* Instructions of an op, or of a node. */
+/* Number of instructions of an op, or of a node. */
 static int count(const tn_plan_report *r, const char *op, const char *node)
 {
   int n = 0;
@@ -46,7 +46,7 @@ static int count(const tn_plan_report *r, const char *op, const char *node)
   CALL("a", "PartitionedCall", "Both", "x") NODE("b", "Both", "input: 'a'", "")                                       \
       CALL("c", "StatefulPartitionedCall", "Twice", "b")
 
-static void inline__puts_bodies_in_the_place_of_calls(void)
+static void inline__replaces_calls_by_bodies(void)
 {
   ts t;
   ck_expect(CHAIN, 1, "c", 128);
@@ -76,7 +76,7 @@ static void inline__can_be_switched_off(void)
   ts_fini(&t);
 }
 
-/* What the call is given a constant for is a constant in the function. */
+/* A constant argument of a call is a constant in the function. */
 static void inline__folds_through_calls(void)
 {
   const char *text = LIBRARY(TWICE) IN("x", "DT_FLOAT") NODE("k", "Const", "", FLOAT_OF("3"))
@@ -90,8 +90,9 @@ static void inline__folds_through_calls(void)
   ts_fini(&t);
 }
 
-/* A function that calls itself stays a call inside of itself; one that is called often is not copied without end. */
-static void inline__ends(void)
+/* A function that calls itself keeps a call of itself; a function that is called often is copied
+ * a limited number of times. */
+static void inline__is_limited(void)
 {
   char text[16000] = "library { " TWICE, one[800];
   for (int i = 0; i < 24; i++) {
@@ -138,7 +139,8 @@ static void check_log(const char *text, const char *fetch, const char *target, c
   }
 }
 
-/* A call begins when all its inputs are there, and those that it waits for have ended; it ends when all in it has. */
+/* A call begins when all its inputs exist and its control inputs have ended; it ends when all
+ * its nodes have ended. */
 static void inline__keeps_the_order_of_effects(void)
 {
   const char *inputs = LIBRARY(FUNCTION("Acts", ARG("p", "DT_FLOAT") ARG("q", "DT_FLOAT") RESULT("y", "DT_FLOAT"),
@@ -157,8 +159,9 @@ static void inline__keeps_the_order_of_effects(void)
   check_log(nested, "c", NULL, "123");
 }
 
-/* Without an effect the whole function counts: what fails in it fails the step that waits for it. */
-static void inline__waits_for_what_may_fail(void)
+/* Without effects the whole function counts: if any node in it fails, a step that depends on it
+ * fails. */
+static void inline__waits_for_nodes_that_may_fail(void)
 {
   const char *text = LIBRARY(FUNCTION("Bad", ARG("x", "DT_FLOAT") RESULT("y", "DT_FLOAT"),
                                       BODY("f", "TestFail", "input: 'x'", T("DT_FLOAT")) RET("y", "f:y:0")))
@@ -182,9 +185,9 @@ static void inline__waits_for_what_may_fail(void)
 #define UNIQUE(name, from) \
   NODE(name, "Unique", "input: '" from "'", T("DT_FLOAT") "attr { key: 'out_idx' value { type: DT_INT32 } }")
 
-/* What waits for a call waits for all that this waited for, also where its body needs none of it. What is assigned here
- * comes late in a step, since its shape is computed. */
-static void inline__hands_waiting_on(void)
+/* Successors of a call also wait for everything that the call waited for, even if its body needs
+ * none of it. The assignment here is late in a step, since its shape is computed. */
+static void inline__passes_on_control_dependencies(void)
 {
   const char *text = LIBRARY(UNARY("Pure", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0")) FUNCTION(
       "First", ARG("x", "DT_FLOAT") ARG("unused", "DT_FLOAT") RESULT("y", "DT_FLOAT"), RET("y", "x")))
@@ -215,8 +218,9 @@ static void inline__hands_waiting_on(void)
   }
 }
 
-/* Numbers that are drawn by a seed go on from one call of a function to the next, and in a loop from turn to turn. */
-static void inline__goes_on_drawing(void)
+/* A random sequence continues from one call of a function to the next, and in a loop from one
+ * iteration to the next. */
+static void inline__continues_random_sequences(void)
 {
 #define DRAW                                                                                                      \
   BODY("s", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { "   \
@@ -247,8 +251,9 @@ static void inline__goes_on_drawing(void)
   }
 }
 
-/* In a partial run a call begins when all that it is called with was given, whatever its body reads of it. */
-static void inline__waits_for_what_is_given_later(void)
+/* In a partial run a call begins when all its arguments were fed, even those that its body does
+ * not read. */
+static void inline__waits_for_later_feeds(void)
 {
   const char *text = LIBRARY(FUNCTION("Acts", ARG("x", "DT_FLOAT") ARG("y", "DT_FLOAT") RESULT("z", "DT_FLOAT"),
                                       INNER("e", "1", "") RET("z", "x")))
@@ -275,7 +280,7 @@ static void inline__waits_for_what_is_given_later(void)
 
 /* ---- branches ---- */
 
-/* A call ends whichever branch in it was taken. */
+/* A call ends whichever of its branches was taken. */
 static void inline__ends_after_a_branch(void)
 {
   const char *text = LIBRARY(UNARY(
@@ -301,8 +306,8 @@ static void inline__ends_after_a_branch(void)
   }
 }
 
-/* A call on a branch is run, or not, as a whole. */
-static void inline__leaves_calls_on_branches(void)
+/* A call in a branch runs as a whole or not at all. */
+static void inline__keeps_calls_in_branches(void)
 {
   const char *text =
       LIBRARY(FUNCTION("Acts", ARG("x", "DT_FLOAT") RESULT("y", "DT_FLOAT"),
@@ -335,7 +340,7 @@ static void inline__leaves_calls_on_branches(void)
   BODY("l", "Less", "input: 'x' input: 'k:output:0'", T("DT_FLOAT")) RET("go", "l:z:0")
 #define DOUBLE BODY("d", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT")) RET("y", "d:z:0")
 
-static void inline__makes_loops_of_functions_loops_of_the_plan(void)
+static void inline__converts_loops_of_functions_to_loops_of_the_plan(void)
 {
   const char *text = LOOP("StatelessWhile", BELOW_100, DOUBLE);
   ts t;
@@ -364,7 +369,7 @@ static void inline__names_nodes_of_loops(void)
   }
 }
 
-/* Effects of a turn come before the next one's condition is asked. */
+/* Effects of an iteration happen before the next condition is evaluated. */
 static void inline__keeps_the_order_in_loops(void)
 {
   const char *text = LOOP("While", INNER("c", "1", "") BELOW_100, INNER("e", "2", "input: '^d'") DOUBLE);
@@ -381,8 +386,8 @@ static void inline__keeps_the_order_in_loops(void)
   }
 }
 
-/* A condition that is no scalar holds as long as it has elements. */
-static void inline__asks_conditions_that_are_no_scalars(void)
+/* A condition that is not a scalar is true if it has elements. */
+static void inline__accepts_conditions_that_are_not_scalars(void)
 {
   const char *text = LIBRARY(FUNCTION("Cond", ARG("x", "DT_BOOL") RESULT("go", "DT_BOOL"), RET("go", "x")) FUNCTION(
       "Body", ARG("x", "DT_BOOL") RESULT("y", "DT_BOOL"),
@@ -413,8 +418,9 @@ static void inline__asks_conditions_that_are_no_scalars(void)
   }
 }
 
-/* Loops of functions with many loops of functions are not copied without end; frames neither. */
-static void inline__ends_in_loops(void)
+/* Loops of functions that contain many such loops are copied a limited number of times, and so
+ * are frames. */
+static void inline__is_limited_in_loops(void)
 {
   static char text[80000];
   char one[400];
@@ -444,8 +450,9 @@ static void inline__ends_in_loops(void)
 
 /* ---- resources ---- */
 
-/* A queue without a name is called as its node is in the function: however often that is called, it is one queue. */
-static void inline__leaves_resources_their_names(void)
+/* A queue without a name has the name of its node in the function: it is one queue, however
+ * often the function is called. */
+static void inline__keeps_the_names_of_resources(void)
 {
   const char *text = LIBRARY(
       "function { signature { name: 'S' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT }"
@@ -503,21 +510,21 @@ static void inline__survives_lack_of_memory(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(inline__puts_bodies_in_the_place_of_calls),
+  TAP_TEST(inline__replaces_calls_by_bodies),
   TAP_TEST(inline__can_be_switched_off),
   TAP_TEST(inline__folds_through_calls),
-  TAP_TEST(inline__ends),
+  TAP_TEST(inline__is_limited),
   TAP_TEST(inline__keeps_the_order_of_effects),
-  TAP_TEST(inline__waits_for_what_may_fail),
-  TAP_TEST(inline__hands_waiting_on),
-  TAP_TEST(inline__goes_on_drawing),
-  TAP_TEST(inline__waits_for_what_is_given_later),
+  TAP_TEST(inline__waits_for_nodes_that_may_fail),
+  TAP_TEST(inline__passes_on_control_dependencies),
+  TAP_TEST(inline__continues_random_sequences),
+  TAP_TEST(inline__waits_for_later_feeds),
   TAP_TEST(inline__ends_after_a_branch),
-  TAP_TEST(inline__leaves_calls_on_branches),
-  TAP_TEST(inline__makes_loops_of_functions_loops_of_the_plan),
+  TAP_TEST(inline__keeps_calls_in_branches),
+  TAP_TEST(inline__converts_loops_of_functions_to_loops_of_the_plan),
   TAP_TEST(inline__names_nodes_of_loops),
   TAP_TEST(inline__keeps_the_order_in_loops),
-  TAP_TEST(inline__asks_conditions_that_are_no_scalars),
-  TAP_TEST(inline__ends_in_loops),
-  TAP_TEST(inline__leaves_resources_their_names),
+  TAP_TEST(inline__accepts_conditions_that_are_not_scalars),
+  TAP_TEST(inline__is_limited_in_loops),
+  TAP_TEST(inline__keeps_the_names_of_resources),
   TAP_TEST(inline__survives_lack_of_memory))

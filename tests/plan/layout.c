@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arena offsets: blocks that live together do not overlap, and the arena is not much larger than what lives at once. */
+/* Arena offsets: blocks that are live together do not overlap, and the arena is not much larger
+ * than the live bytes. */
 #include <core/layout/layout.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static bool overlap(const tn__life *a, const tn__life *b)
   return in_time && in_space;
 }
 
-/* Most bytes that live at once: no arena can be smaller. */
+/* Maximum of bytes that are live at once: no arena can be smaller. */
 static size_t lower_bound(const tn__life *lives, size_t n)
 {
   size_t most = 0;
@@ -59,12 +60,13 @@ static void layout__random_blocks_do_not_overlap(void)
     if (ratio > worst) worst = ratio;
     sum += ratio;
   }
-  CHECK_MSG(worst < 1.2 && sum / 200 < 1.03, "the worst takes %.3f times its live bytes, all on average %.3f", worst,
+  CHECK_MSG(worst < 1.2 && sum / 200 < 1.03, "at worst %.3f times the live bytes, on average %.3f", worst,
             sum / 200);
 }
 
-/* Placed in the order of the step, a block that is larger than those before it leaves a gap that it does not fit. */
-static void layout__large_blocks_go_first(void)
+/* Placed in the order of the step, a block larger than those before it would leave a gap in
+ * which it does not fit. */
+static void layout__large_blocks_are_placed_first(void)
 {
   tn__life three[] = { { .first = 0, .last = 1, .bytes = 6400 }, { .first = 1, .last = 2, .bytes = 3840 },
                        { .first = 2, .last = 3, .bytes = 8960 } };
@@ -74,8 +76,9 @@ static void layout__large_blocks_go_first(void)
   CHECK_INT(bytes, live);
 }
 
-/* Inverted residuals: tensors that grow and shrink in turns, and one that lives on until it is added. */
-static void layout__branches_take_little_more_than_lives(void)
+/* Inverted residuals: tensors that grow and shrink in turns, and one that is kept for an
+ * addition. */
+static void layout__branches_need_little_more_than_the_live_bytes(void)
 {
   tn__life lives[60];
   size_t bytes, live, n = 0;
@@ -91,7 +94,8 @@ static void layout__branches_take_little_more_than_lives(void)
     for (size_t k = 0; k < i; k++) CHECK(!overlap(&lives[i], &lives[k]));
 }
 
-/* Orders are tried for so long and no longer: then the first offsets stay, which are right too. */
+/* The time for trying orders is limited: after that the first offsets, which are valid too, are
+ * kept. */
 static void layout__thousands_of_blocks(void)
 {
   enum { N = 20000 };
@@ -124,11 +128,11 @@ static void layout__a_chain_needs_two_blocks(void)
 
 #define LINE 64
 
-/* Lines that are written, in the second of two steps, by another thread than the one that wrote there last. Each of the
- * threads writes its part of a value. */
+/* The lines that, in the second of two steps, are written by a different thread than the last to
+ * write them. Each thread writes its part of a value. */
 static size_t lines_of_others(const tn__life *lives, size_t n, size_t arena_bytes, size_t threads)
 {
-  uint8_t *writer = calloc(arena_bytes / LINE + 1, 1); /* 1 + the thread */
+  uint8_t *writer = calloc(arena_bytes / LINE + 1, 1); /* 1 + number of the thread */
   size_t others = 0;
   for (int step = 0; step < 2; step++) {
     others = 0;
@@ -144,7 +148,8 @@ static size_t lines_of_others(const tn__life *lives, size_t n, size_t arena_byte
   return others;
 }
 
-/* A network of images that get smaller, with values that grow and shrink in turns and some that are added later on. */
+/* A network of shrinking images, with values that grow and shrink in turns and some that are
+ * added later. */
 static size_t make_network(tn__life *lives)
 {
   static const size_t kb[] = { 512, 512, 256, 1536, 384, 96,  576, 576, 96, 576,
@@ -156,7 +161,7 @@ static size_t make_network(tn__life *lives)
   return n;
 }
 
-static void layout__threads_write_where_they_wrote(void)
+static void layout__threads_write_to_their_own_lines(void)
 {
   tn__life lives[32];
   size_t bytes, live, n = make_network(lives);
@@ -164,13 +169,13 @@ static void layout__threads_write_where_they_wrote(void)
   size_t before = lines_of_others(lives, n, bytes, 2), needed = bytes;
   CHECK(tn__layout_share(lives, n, 2, live, &bytes));
   size_t after = lines_of_others(lives, n, bytes, 2);
-  CHECK_MSG(after < before / 2, "%zu lines of others before, %zu after", before, after);
-  CHECK_MSG(bytes <= live + live / 2, "%zu bytes, where %zu live and %zu were needed", bytes, live, needed);
+  CHECK_MSG(after < before / 2, "%zu lines of other threads before, %zu after", before, after);
+  CHECK_MSG(bytes <= live + live / 2, "%zu bytes, with %zu live and %zu needed before", bytes, live, needed);
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < i; k++) CHECK(!overlap(&lives[i], &lives[k]));
 }
 
-static void layout__one_thread_has_what_it_needs(void)
+static void layout__offsets_for_one_thread_are_kept(void)
 {
   tn__life lives[32], same[32];
   size_t bytes, live, n = make_network(lives);
@@ -178,13 +183,14 @@ static void layout__one_thread_has_what_it_needs(void)
   size_t needed = bytes;
   memcpy(same, lives, sizeof same);
   CHECK(!tn__layout_share(lives, n, 1, live, &bytes));
-  for (size_t i = 0; i < n; i++) lives[i].shared = false; /* and so it is where the caller writes all */
+  for (size_t i = 0; i < n; i++) lives[i].shared = false; /* the same if the caller writes all blocks */
   CHECK(!tn__layout_share(lives, n, 2, live, &bytes));
   CHECK_INT(bytes, needed);
   for (size_t i = 0; i < n; i++) CHECK_INT(lives[i].offset, same[i].offset);
 }
 
-/* Any sets of blocks, for any number of threads: found or not, the offsets are right. */
+/* The offsets are valid for any set of blocks and any number of threads, whether better ones
+ * were found or not. */
 static void layout__shared_blocks_do_not_overlap(void)
 {
   srand(5);
@@ -192,8 +198,10 @@ static void layout__shared_blocks_do_not_overlap(void)
   for (int round = 0; round < 150; round++) {
     tn__life lives[60];
     size_t n = 2 + (size_t)rand() % 58, bytes, live;
-    for (size_t i = 0; i < n; i++) { /* a third of them leave gaps that large ones do not fit */
-      int large = round % 3 == 2 ? (rand() % 4 ? 5000 : 400000) : round % 3 == 1 ? 300000 : 3000;
+    for (size_t i = 0; i < n; i++) { /* a third of the sets leave gaps in which large blocks do not fit */
+      int large = 3000;
+      if (round % 3 == 1) large = 300000;
+      if (round % 3 == 2) large = rand() % 4 ? 5000 : 400000;
       uint32_t first = (uint32_t)rand() % 40, length = (uint32_t)(rand() % 3 ? rand() % 3 : rand() % 30);
       lives[i] = (tn__life){ .first = first,
                              .last = rand() % 20 == 0 ? UINT32_MAX : first + length,
@@ -212,10 +220,10 @@ static void layout__shared_blocks_do_not_overlap(void)
       for (size_t k = 0; k < i; k++) CHECK(!overlap(&lives[i], &lives[k]));
     }
   }
-  CHECK_MSG(found > 20 && found < 140, "better places in %d of 150", found);
+  CHECK_MSG(found > 20 && found < 140, "better offsets in %d of 150", found);
 }
 
-static void layout__better_places_are_not_looked_for_long(void)
+static void layout__the_search_for_better_offsets_is_short(void)
 {
   enum { N = 20000 };
   static tn__life lives[N];
@@ -233,8 +241,8 @@ static void layout__better_places_are_not_looked_for_long(void)
   }
 }
 
-/* Without memory for the search all stays as it is. */
-static void layout__better_places_are_no_must(void)
+/* Without memory for the search, the offsets are unchanged. */
+static void layout__better_offsets_are_optional(void)
 {
   for (uint64_t at = 1; at <= 6; at++) {
     tn__life lives[32], same[32];
@@ -253,7 +261,7 @@ static void layout__better_places_are_no_must(void)
   }
 }
 
-static void layout__sizes_that_overflow_are_refused(void)
+static void layout__overflowing_sizes_are_rejected(void)
 {
   tn__life lives[2] = { { .first = 0, .last = 9, .bytes = (size_t)PTRDIFF_MAX - 1 },
                         { .first = 1, .last = 9, .bytes = 1 << 20 } };
@@ -275,14 +283,14 @@ static void layout__survives_lack_of_memory(void) { tn_test_oom_sweep(assign_som
 
 TAP_MAIN(
   TAP_TEST(layout__random_blocks_do_not_overlap),
-  TAP_TEST(layout__large_blocks_go_first),
-  TAP_TEST(layout__branches_take_little_more_than_lives),
+  TAP_TEST(layout__large_blocks_are_placed_first),
+  TAP_TEST(layout__branches_need_little_more_than_the_live_bytes),
   TAP_TEST(layout__thousands_of_blocks),
   TAP_TEST(layout__a_chain_needs_two_blocks),
-  TAP_TEST(layout__threads_write_where_they_wrote),
-  TAP_TEST(layout__one_thread_has_what_it_needs),
+  TAP_TEST(layout__threads_write_to_their_own_lines),
+  TAP_TEST(layout__offsets_for_one_thread_are_kept),
   TAP_TEST(layout__shared_blocks_do_not_overlap),
-  TAP_TEST(layout__better_places_are_not_looked_for_long),
-  TAP_TEST(layout__better_places_are_no_must),
-  TAP_TEST(layout__sizes_that_overflow_are_refused),
+  TAP_TEST(layout__the_search_for_better_offsets_is_short),
+  TAP_TEST(layout__better_offsets_are_optional),
+  TAP_TEST(layout__overflowing_sizes_are_rejected),
   TAP_TEST(layout__survives_lack_of_memory))

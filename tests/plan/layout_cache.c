@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layouts are made for and what they hold: outputs over inputs, values that leave shapes as they are, numbers that
- * follow from shapes. */
+/* Keys and contents of layouts: outputs that reuse inputs, values that do not affect shapes,
+ * numbers that follow from shapes. */
 #include "conformance/support/session_kit.h"
 
 static int n_prepared;
@@ -17,7 +17,7 @@ static tn_status compute_probe(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* LayoutProbe x: float -> y: float; counts how often it is laid out. */
+/* LayoutProbe x: float -> y: float; counts its layouts. */
 static tn_output probe(ts *t, const char *name, tn_output x)
 {
   static const tn_op_def op = { .struct_size = TN_OP_DEF_SIZE, .name = "LayoutProbe", .inputs = "x: float",
@@ -58,8 +58,8 @@ static tn_plan_layout_info last_layout(ts *t, const char *const *feeds, size_t n
   return info;
 }
 
-/* `difference` may lie over either of its inputs: the first is needed again, the second is not. */
-static void layout_cache__outputs_lie_over_either_input(void)
+/* `difference` may reuse either input: the first is needed later, the second is not. */
+static void layout_cache__outputs_reuse_either_input(void)
 {
   ts t;
   const char *feed = "x";
@@ -107,8 +107,8 @@ static void open_slice(ts *t, int level)
   ts_start(t);
 }
 
-/* A slice from another place on lays out nothing that comes after it; one of another size does. */
-static void layout_cache__values_that_leave_shapes_as_they_are(void)
+/* A slice from another position does not cause new layouts after it; one of another size does. */
+static void layout_cache__values_that_do_not_affect_shapes(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -118,7 +118,7 @@ static void layout_cache__values_that_leave_shapes_as_they_are(void)
       for (int32_t from = 1; from <= 15; from++) slice_of(&t, from, 5, false);
     slice_of(&t, 2, 6, true);
     slice_of(&t, 1, 6, false);
-    slice_of(&t, 0, 20, true); /* all of it is a view, and no copy */
+    slice_of(&t, 0, 20, true); /* the whole input is a view, not a copy */
     slice_of(&t, 14, 6, false);
     ts_fini(&t);
   }
@@ -134,7 +134,7 @@ static uint64_t n_layouts(ts *t, const char *const *feeds, const char *fetch)
   return s.layouts;
 }
 
-/* y = x[at], or x with v there, of a matrix of 5 by 4. */
+/* y = x[at], or x with v at that row, of a 5 by 4 matrix. */
 static tn_output row_of(ts *t, const char *op, const char *name, tn_output x, tn_output at, tn_output behind,
                         const tn_output *v)
 {
@@ -164,8 +164,8 @@ static tn_status pick_row(ts *t, int32_t row, const char *fetch, tn_tensor **out
   return st;
 }
 
-/* Which row is taken, or written, is read in the step: all rows have one layout. */
-static void layout_cache__rows_are_picked_without_a_layout_each(void)
+/* The row to read or write is only known in the step: all rows share one layout. */
+static void layout_cache__rows_share_a_layout(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -204,7 +204,8 @@ static void layout_cache__rows_are_picked_without_a_layout_each(void)
   }
 }
 
-/* Slices of one size have one layout, from wherever they are; one that does not fit is refused as before. */
+/* Slices of one size share a layout, wherever they begin; one out of range is rejected as
+ * before. */
 static void layout_cache__begins_share_a_layout(void)
 {
   static const char *const feeds[] = { "x", "begin", "size" }, *const fetch = "last";
@@ -224,7 +225,7 @@ static void layout_cache__begins_share_a_layout(void)
       tn_error_clear(&t.err);
       for (int k = 0; k < 3; k++) tn_tensor_unref(values[k]);
     }
-    slice_of(&t, 4, -1, true); /* the begin decides the size */
+    slice_of(&t, 4, -1, true); /* the begin determines the size */
     slice_of(&t, 5, -1, true);
     slice_of(&t, 2, 5, false);
     ts_fini(&t);
@@ -237,7 +238,7 @@ typedef struct sliced {
   int32_t begin;
 } sliced;
 
-/* From a place where it was not before. */
+/* Slices from a position that was not used before. */
 static tn_status slice_once(void *arg)
 {
   sliced *s = arg;
@@ -254,7 +255,7 @@ static tn_status slice_once(void *arg)
   return st;
 }
 
-static void layout_cache__values_that_leave_shapes_and_no_memory(void)
+static void layout_cache__without_memory_for_new_values(void)
 {
   ts t;
   uint64_t before = tn_test_live_blocks();
@@ -275,9 +276,9 @@ static void layout_cache__values_that_leave_shapes_and_no_memory(void)
   CHECK_INT(tn_test_live_blocks(), before);
 }
 
-/* A range as long as the batch follows from shapes, but a layout keeps small numbers only; what is cut out of it is
- * one, and may decide a shape. */
-static void layout_cache__long_ranges_do_not_stay_with_layouts(void)
+/* A range as long as the batch follows from shapes, but a layout stores small values only. A
+ * slice of the range is small, and may determine a shape. */
+static void layout_cache__layouts_do_not_store_long_ranges(void)
 {
   ts t;
   char name[16];
@@ -326,9 +327,9 @@ static void layout_cache__long_ranges_do_not_stay_with_layouts(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(layout_cache__outputs_lie_over_either_input),
-  TAP_TEST(layout_cache__values_that_leave_shapes_as_they_are),
+  TAP_TEST(layout_cache__outputs_reuse_either_input),
+  TAP_TEST(layout_cache__values_that_do_not_affect_shapes),
   TAP_TEST(layout_cache__begins_share_a_layout),
-  TAP_TEST(layout_cache__rows_are_picked_without_a_layout_each),
-  TAP_TEST(layout_cache__values_that_leave_shapes_and_no_memory),
-  TAP_TEST(layout_cache__long_ranges_do_not_stay_with_layouts))
+  TAP_TEST(layout_cache__rows_share_a_layout),
+  TAP_TEST(layout_cache__without_memory_for_new_values),
+  TAP_TEST(layout_cache__layouts_do_not_store_long_ranges))

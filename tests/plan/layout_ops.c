@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that give elements another order, and Einsum: shapes that are known in part, what they say, more elements than
- * recorded cases have, and life without memory. */
+/* Ops that reorder elements, and Einsum: partially known shapes, errors, more elements than in
+ * recorded cases, and lack of memory. */
 #include "conformance/support/op_kit.h"
 
 #define IN(name, type, dims)                                                                    \
@@ -75,7 +75,7 @@ static void expect_error(ts *t, tn_tensor *x, const char *fetch, const char *tex
   if (strstr(tn_error_message(&t->err), text) == NULL) CHECK_STR(tn_error_message(&t->err), text);
 }
 
-static void layout_ops__equations_that_cannot_be_are_told(void)
+static void layout_ops__errors_explain_invalid_equations(void)
 {
   ts t;
   ops_open_text(&t, ANY("x", "DT_FLOAT") SUM("labels", "a" MOST "a->a") SUM("rank", "a...->" MOST "...")
@@ -91,7 +91,7 @@ static void layout_ops__equations_that_cannot_be_are_told(void)
   ts_fini(&t);
 }
 
-/* ---- more elements than recorded cases have ---- */
+/* ---- more elements than in recorded cases ---- */
 
 static void layout_ops__large_transposes_and_products_agree(void)
 {
@@ -118,7 +118,7 @@ static void layout_ops__large_transposes_and_products_agree(void)
   ts_fini(&t);
 }
 
-/* ---- without memory ---- */
+/* ---- lack of memory ---- */
 
 #define S TYPE("T", "DT_STRING")
 #define WORDS                                                                                                  \
@@ -155,7 +155,7 @@ static tn_status compile_and_run(void *arg)
   return st;
 }
 
-static void layout_ops__without_memory_nothing_is_left(void)
+static void layout_ops__nothing_leaks_without_memory(void)
 {
   ts t;
   ops_open_text(&t, MANY);
@@ -168,6 +168,6 @@ static void layout_ops__without_memory_nothing_is_left(void)
 
 TAP_MAIN(
   TAP_TEST(layout_ops__shapes_known_in_part_stay_known),
-  TAP_TEST(layout_ops__equations_that_cannot_be_are_told),
+  TAP_TEST(layout_ops__errors_explain_invalid_equations),
   TAP_TEST(layout_ops__large_transposes_and_products_agree),
-  TAP_TEST(layout_ops__without_memory_nothing_is_left))
+  TAP_TEST(layout_ops__nothing_leaks_without_memory))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops inside of loops, as frames: what they compute, and that planning them costs what they have, not more with each
- * loop that is around. */
+/* Nested loops, as frames: their results, and a cost of planning that depends on their nodes,
+ * and does not grow with each enclosing loop. */
 #include "conformance/support/oom.h"
 #include "conformance/support/session_kit.h"
 
@@ -30,8 +30,8 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
   "{ } "                                                                                                              \
   "float_val: %d } } }"
 
-/* Loop `k` of `depth`: while v < limit: v += 1, `length` times; then the loop inside. `odd` has a Merge that waits for
- * more, so its body is not simple. */
+/* Loop `k` of `depth`: while v < limit: v += 1, `length` times; then the inner loop. Loop `odd`
+ * has a Merge with a control input, so its body is not simple. */
 static void put_loop(text *t, int k, int depth, int length, int limit, int odd)
 {
   char input[32] = "x";
@@ -71,7 +71,7 @@ static void open_nest(ts *t, int level, int depth, int length, int limit, int od
   free(source);
 }
 
-/* What the innermost loop leaves is at its limit or above, so every loop around ends, too. */
+/* The result of the innermost loop is at least its limit, so every enclosing loop ends, too. */
 static float expected(float x, int depth, int length, int limit)
 {
   while (x < (float)limit) {
@@ -96,7 +96,7 @@ static void nested_loops__compute_at_any_depth(void) /* S-EXE-13, S-EXE-14 */
   }
 }
 
-/* Allocations say how much was planned, whatever else the machine does. */
+/* Allocations measure the amount of planning, whatever else the machine does. */
 static double planning(int depth, int length, int odd)
 {
   ts t;
@@ -112,12 +112,12 @@ static double planning(int depth, int length, int odd)
 
 static void nested_loops__are_planned_once(void)
 {
-  planning(1, 3, 0); /* what is made once */
+  planning(1, 3, 0); /* objects made once per process */
   double four = planning(4, 30, 0), twelve = planning(12, 30, 0), many = planning(48, 30, 0);
   CHECK_MSG(twelve < 4 * four, "12 loops: %.0f allocations, 4: %.0f", twelve, four);
   CHECK_MSG(many < 5 * twelve, "48 loops: %.0f allocations, 12: %.0f", many, twelve);
-  double odd = planning(48, 30, 48); /* found at the very end */
-  CHECK_MSG(odd < 20 * many, "48 loops, the innermost one with more to wait for: %.0f allocations, else %.0f", odd,
+  double odd = planning(48, 30, 48); /* found last */
+  CHECK_MSG(odd < 20 * many, "48 loops, the innermost with a control input: %.0f allocations, without: %.0f", odd,
             many);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed constants (tn_prepare_pack): made once for all sessions of a graph, found by their bytes, given back with the
- * last plan. The op of these tests packs w to 10 w and computes x times that. */
+/* Packed constants (tn_prepare_pack): made once for all sessions of a graph, found by their
+ * bytes, freed with the last plan. The op of these tests packs w to 10 w and computes x times
+ * that. */
 #include <tenon/op.h>
 
 #include "conformance/support/session_kit.h"
@@ -45,7 +46,7 @@ static tn_status compute_packed(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* Who computes what cannot be packed: x times w, and 0.5. */
+/* The kernel for an input that cannot be packed: x times w, plus 0.5. */
 static tn_status prepare_plain(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output_like(ctx, 0, 0, err); }
 
 static tn_status compute_plain(tn_kernel_ctx *ctx)
@@ -73,7 +74,7 @@ static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "
 static void open_graph(ts *t)
 {
   tn_output x, z;
-  ts_init(t, 0); /* no pass makes the two constants one */
+  ts_init(t, 0); /* no pass merges the two constants */
   x = ts_placeholder(t->graph, "x", TN_FLOAT);
   z = ts_placeholder(t->graph, "z", TN_FLOAT);
   ts_op2(t->graph, "PackTimes", "y1", x, ts_const(t->graph, "three", 3));
@@ -112,7 +113,7 @@ static void packs__are_made_once_for_equal_bytes(void)
   ts_fini(&second);
 }
 
-static void packs__go_with_the_last_plan(void)
+static void packs__are_freed_with_the_last_plan(void)
 {
   ts t, second;
   open_graph(&t);
@@ -127,7 +128,7 @@ static void packs__go_with_the_last_plan(void)
   ts_fini(&t);
 }
 
-/* New shapes are laid out anew and find what was packed. */
+/* New shapes get new layouts, which use the existing packed constants. */
 static void packs__serve_all_shapes(void)
 {
   ts t;
@@ -145,7 +146,7 @@ static void packs__serve_all_shapes(void)
   ts_fini(&t);
 }
 
-static void packs__are_of_constants_only(void)
+static void packs__are_made_of_constants_only(void)
 {
   ts t;
   open_graph(&t);
@@ -155,7 +156,7 @@ static void packs__are_of_constants_only(void)
   ts_fini(&t);
 }
 
-static void packs__that_fail_are_errors_of_the_step(void)
+static void packs__failures_are_errors_of_the_step(void)
 {
   ts t;
   tn_tensor *out;
@@ -166,7 +167,7 @@ static void packs__that_fail_are_errors_of_the_step(void)
   CHECK_CONTAINS(tn_error_message(&t.err), "told to fail");
   CHECK_STR(tn_error_node(&t.err), "y1");
   atomic_store(&fail_packing, 0);
-  CHECK(ts_run1(&t, FEEDS({ "x", 2 }), "y1:0") == 60); /* and the session can go on */
+  CHECK(ts_run1(&t, FEEDS({ "x", 2 }), "y1:0") == 60); /* and the session remains usable */
   ts_fini(&t);
 }
 
@@ -210,8 +211,8 @@ static void teardown(void) {}
 
 TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(packs__are_made_once_for_equal_bytes),
-  TAP_TEST(packs__go_with_the_last_plan),
+  TAP_TEST(packs__are_freed_with_the_last_plan),
   TAP_TEST(packs__serve_all_shapes),
-  TAP_TEST(packs__are_of_constants_only),
-  TAP_TEST(packs__that_fail_are_errors_of_the_step),
+  TAP_TEST(packs__are_made_of_constants_only),
+  TAP_TEST(packs__failures_are_errors_of_the_step),
   TAP_TEST(packs__survive_lack_of_memory))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planner's passes in a user's terms: what is computed once instead of in every step, what is merged, that results
- * stay the same, and that each pass can be switched off by its name. */
+/* The planner's passes as a user sees them: constants are computed once rather than in every
+ * step, equal nodes are merged, results stay the same, and each pass can be disabled by name. */
 #include <stdlib.h>
 
 #include "conformance/support/session_kit.h"
@@ -27,7 +27,7 @@ static void fold__constants_are_computed_once(void)
   }
 }
 
-static void fold__effects_and_random_ops_stay(void)
+static void fold__keeps_effects_and_random_ops(void)
 {
   ts t;
   ts_open_watched(&t, 1);
@@ -41,8 +41,8 @@ static void fold__effects_and_random_ops_stay(void)
   ts_fini(&t);
 }
 
-/* What cannot be computed is an error of the step, as it is without the pass. */
-static void fold__errors_stay_those_of_a_step(void)
+/* A constant that cannot be computed causes an error in the step, as it does without the pass. */
+static void fold__errors_remain_errors_of_the_step(void)
 {
   ts t;
   ts_open_watched(&t, 1);
@@ -57,7 +57,7 @@ static void fold__errors_stay_those_of_a_step(void)
   ts_fini(&t);
 }
 
-/* A constant is the program's own tensor each time it is fetched. */
+/* Each fetch of a constant returns a new tensor. */
 static void fold__fetched_constants_are_copies(void)
 {
   ts t;
@@ -81,7 +81,7 @@ static void common__equal_nodes_run_once(void)
       ts t;
       tn_output in = ts_open_watched(&t, level);
       tn_output a = ts_watch_op(t.graph, "TestPlain", "a", in, 1), b = ts_watch_op(t.graph, "TestPlain", "b", in, 1);
-      tn_output other = ts_watch_op(t.graph, "TestPlain", "other", in, 2); /* another attribute */
+      tn_output other = ts_watch_op(t.graph, "TestPlain", "other", in, 2); /* a different attribute */
       tn_output aa = ts_watch_op(t.graph, "TestPlain", "aa", a, 3), bb = ts_watch_op(t.graph, "TestPlain", "bb", b, 3);
       ts_op2(t.graph, "AddV2", "sum", ts_op2(t.graph, "AddV2", "inner", aa, bb), other);
       if (off) disable(&t, "fold,common");
@@ -108,8 +108,8 @@ static void common__effects_are_not_merged(void)
   ts_fini(&t);
 }
 
-/* A node that control edges wait for runs, whatever it computes. */
-static void passes__control_edges_hold(void)
+/* A node with control successors runs, whatever it computes. */
+static void passes__keep_control_edges(void)
 {
   ts t;
   ts_open_watched(&t, 1);
@@ -123,9 +123,9 @@ static void passes__control_edges_hold(void)
   ts_fini(&t);
 }
 
-/* Sizes that do not fit are an error of the step, although a Reshape of a vector to a vector changes nothing when they
- * do. */
-static void algebra__errors_stay_errors(void)
+/* Incompatible sizes are an error of the step, although a Reshape of a vector to a vector
+ * changes nothing if they are compatible. */
+static void algebra__errors_remain_errors(void)
 {
   FOR_LEVELS(level) {
     ts t;
@@ -155,7 +155,7 @@ static void algebra__errors_stay_errors(void)
   }
 }
 
-/* A graph that is one node without an edge. */
+/* A graph of a single node without edges. */
 static void passes__a_node_alone(void)
 {
   ts t;
@@ -166,7 +166,7 @@ static void passes__a_node_alone(void)
   ts_fini(&t);
 }
 
-static void passes__unknown_names_are_refused(void)
+static void passes__unknown_names_are_rejected(void)
 {
   ts t;
   ts_init(&t, 1);
@@ -174,12 +174,13 @@ static void passes__unknown_names_are_refused(void)
   tn_session *s = NULL;
   CHECK_STATUS(tn_session_create(t.options, &s, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err),
-                 "disable_passes names 'no_such_pass'; there are: inline, control, identity, common, fold");
+                 "disable_passes: unknown pass 'no_such_pass'; "
+                 "the passes are: inline, control, identity, common, fold");
   CHECK(s == NULL);
   ts_fini(&t);
 }
 
-/* ---- products with what follows them ---- */
+/* ---- products with fused ops ---- */
 
 static tn_output matrix(tn_graph *graph, const char *name, int64_t rows, int64_t columns, int seed)
 {
@@ -199,7 +200,7 @@ static tn_output matrix(tn_graph *graph, const char *name, int64_t rows, int64_t
   return out;
 }
 
-/* relu(x w + bias) and tanh((x w2 + bias2) + relu): two products, one of which takes up a residual. */
+/* relu(x w + bias) and tanh((x w2 + bias2) + relu): two products, one of which adds a residual. */
 static void products_graph(tn_graph *graph)
 {
   tn_output x = ts_placeholder(graph, "x", TN_FLOAT);
@@ -233,7 +234,7 @@ static void run_products(const char *disabled, int level, int64_t rows, float *o
   ts_fini(&t);
 }
 
-static void fuse__products_give_the_same(void)
+static void fuse__products_give_the_same_results(void)
 {
   float plain[5 * 32], fused[5 * 32], off[5 * 32];
   run_products("", 0, 5, plain, 5 * 32);
@@ -245,7 +246,7 @@ static void fuse__products_give_the_same(void)
   }
 }
 
-/* A constant of any shape, its values in [low, high). */
+/* A constant of any shape with values in [low, high). */
 static tn_output numbers(tn_graph *graph, const char *name, int32_t rank, const int64_t *dims, float low, float high)
 {
   tn_error err = TN_ERROR_INIT;
@@ -272,7 +273,7 @@ static tn_output window_op(tn_graph *graph, const char *op, const char *name, tn
   return (tn_output){ made, 0 };
 }
 
-/* relu(norm(window(x) + bias)): the norm goes through the bias into the filter. */
+/* relu(norm(window(x) + bias)): the norm is moved through the bias into the filter. */
 static tn_output normed(tn_graph *graph, const char *op, tn_output x, const int64_t filter[4], int64_t channels, int k)
 {
   static const char *const parts[] = { "scale", "offset", "mean", "variance" };
@@ -324,7 +325,7 @@ static void run_normed(int level, const char *plugins, float *out, int64_t n)
   ts_fini(&t);
 }
 
-static void batch_norm__goes_through_a_bias_into_the_filter(void)
+static void batch_norm__is_moved_through_a_bias_into_the_filter(void)
 {
   enum { N = 2 * 6 * 5 * 4 };
   float plain[N], own[N], plugins[N];
@@ -363,7 +364,7 @@ static tn_status run_all(void *arg)
   return st;
 }
 
-/* Passes, packed weights and layouts: no allocation that fails leaks or crashes. */
+/* Passes, packed weights and layouts: no failed allocation causes a leak or a crash. */
 static void passes__survive_lack_of_memory(void)
 {
   ts t;
@@ -375,15 +376,15 @@ static void passes__survive_lack_of_memory(void)
 
 TAP_MAIN(
   TAP_TEST(fold__constants_are_computed_once),
-  TAP_TEST(fold__effects_and_random_ops_stay),
-  TAP_TEST(fold__errors_stay_those_of_a_step),
+  TAP_TEST(fold__keeps_effects_and_random_ops),
+  TAP_TEST(fold__errors_remain_errors_of_the_step),
   TAP_TEST(fold__fetched_constants_are_copies),
   TAP_TEST(common__equal_nodes_run_once),
   TAP_TEST(common__effects_are_not_merged),
-  TAP_TEST(passes__control_edges_hold),
-  TAP_TEST(algebra__errors_stay_errors),
+  TAP_TEST(passes__keep_control_edges),
+  TAP_TEST(algebra__errors_remain_errors),
   TAP_TEST(passes__a_node_alone),
-  TAP_TEST(passes__unknown_names_are_refused),
-  TAP_TEST(fuse__products_give_the_same),
-  TAP_TEST(batch_norm__goes_through_a_bias_into_the_filter),
+  TAP_TEST(passes__unknown_names_are_rejected),
+  TAP_TEST(fuse__products_give_the_same_results),
+  TAP_TEST(batch_norm__is_moved_through_a_bias_into_the_filter),
   TAP_TEST(passes__survive_lack_of_memory))

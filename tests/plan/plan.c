@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the planner says of its work (<tenon/plan.h>), and the pass "algebra": what it takes away and what it must
- * leave. */
+/* Reports of the planner (<tenon/plan.h>), and the pass "algebra": the nodes that it removes and
+ * those that it must keep. */
 #include <math.h>
 
 #include "conformance/support/plan_kit.h"
@@ -21,7 +21,7 @@ typedef struct algebra_case {
   const char *text; /* from x to y */
   int64_t dims[4];
   int32_t rank;
-  int taken; /* nodes that the pass replaces */
+  int taken; /* number of nodes that the pass replaces */
 } algebra_case;
 
 static tn_tensor *compute(const algebra_case *c, int level, const char *disabled, int64_t *taken)
@@ -75,7 +75,7 @@ static void algebra__neutral_elements(void)
       { ANY SCALAR("c", 1) BINARY("RealDiv"), { 11 }, 1, 1 }, { ANY SCALAR("c", 1) BINARY("Div"), { 11 }, 1, 1 },
       { ANY SCALAR("c", 0) BINARY("Sub"), { 11 }, 1, 1 }, { ANY SCALAR("c", -0.0) BINARY("AddV2"), { 11 }, 1, 1 },
       { ANY SCALAR("c", -0.0) SWAPPED("Add"), { 11 }, 1, 1 },
-      /* -0 + 0 is 0, -0 - -0 is 0, 1/x and 0-x are others */
+      /* -0 + 0 is 0, -0 - -0 is 0, 1/x and 0-x are different */
       { ANY SCALAR("c", 0) BINARY("AddV2"), { 11 }, 1, 0 }, { ANY SCALAR("c", -0.0) BINARY("Sub"), { 11 }, 1, 0 },
       { ANY SCALAR("c", 1) SWAPPED("RealDiv"), { 11 }, 1, 0 }, { ANY SCALAR("c", 0) SWAPPED("Sub"), { 11 }, 1, 0 },
       { ANY SCALAR("c", 2) BINARY("Mul"), { 11 }, 1, 0 });
@@ -88,7 +88,7 @@ static void algebra__neutral_elements_that_broadcast(void)
   TRY({ IN(D(-1) D(4)) ONES(D(4)) BINARY("Mul"), { 3, 4 }, 2, 1 },
       { IN(D(-1) D(4)) ONES(D(1) D(1)) BINARY("Mul"), { 3, 4 }, 2, 1 },
       { IN(D(-1) D(1)) ONES(D(4)) BINARY("Mul"), { 3, 1 }, 2, 0 }, /* wider */
-      { IN(D(4)) ONES(D(1) D(4)) BINARY("Mul"), { 4 }, 1, 0 },     /* of a higher rank */
+      { IN(D(4)) ONES(D(1) D(4)) BINARY("Mul"), { 4 }, 1, 0 },     /* of higher rank */
       { ANY ONES(D(1)) BINARY("Mul"), { 0 }, 0, 0 });              /* a scalar becomes a vector */
 }
 
@@ -138,7 +138,7 @@ static void algebra__transposes(void)
       { ANY PERM("p", 0, 1, 2) TRANSPOSE("y", "x", "p"), { 2, 3, 4 }, 3, 0 });
 }
 
-static void algebra__what_does_nothing(void)
+static void algebra__identities(void)
 {
 #define ZEROS2(name) INTS(name, 2, "int_val: 0 int_val: 0")
 #define MASKED(b, e, shrink) NODE("y", "StridedSlice", "input: 'x' input: 'b' input: 'e' input: 's'", \
@@ -201,8 +201,8 @@ static tn_tensor *convolve(const char *text, int level, int64_t *padded, int *pa
   return y;
 }
 
-/* Small integers times quarters: sums are exact, so all orders of summation give the same. */
-static void algebra__paddings_go_into_convolutions(void)
+/* Small integers times quarters: sums are exact, so the order of summation does not matter. */
+static void algebra__paddings_are_moved_into_convolutions(void)
 {
   static const struct {
     const char *text;
@@ -217,7 +217,7 @@ static void algebra__paddings_go_into_convolutions(void)
     int64_t taken, none;
     int pads, all;
     tn_tensor *plain = convolve(cases[i].text, 0, &none, &all), *y = convolve(cases[i].text, 1, &taken, &pads);
-    CHECK_MSG(equal(plain, y), "other results: case %zu", i);
+    CHECK_MSG(equal(plain, y), "case %zu gives other results", i);
     CHECK_INT(taken, cases[i].taken);
     CHECK_INT(pads, 1 - cases[i].taken);
     CHECK_INT(none, 0);
@@ -232,7 +232,7 @@ static void algebra__paddings_go_into_convolutions(void)
 #define NONE(n) CONSTANT("p", "DT_INT32", D(n) D(2), "")
 #define MIRROR(shape, mode) IN(shape) NONE(2) NODE("y", "MirrorPad", "input: 'x' input: 'p'", F TEXT("mode", mode))
 
-/* What a step with such a feed comes to. */
+/* The status of a step with such a feed. */
 static tn_status step_of_nothing(const char *text, int level, const int64_t *dims, int32_t rank)
 {
   ts t;
@@ -247,8 +247,8 @@ static tn_status step_of_nothing(const char *text, int level, const int64_t *dim
   return st;
 }
 
-/* An op that would change nothing stays when it may refuse sizes that show only in a step. */
-static void algebra__what_does_nothing_may_refuse(void)
+/* An op that would change nothing is kept if it may reject sizes that are known only in a step. */
+static void algebra__identities_that_may_fail_are_kept(void)
 {
   static const struct {
     const char *text;
@@ -268,8 +268,8 @@ static void algebra__what_does_nothing_may_refuse(void)
     }
 }
 
-/* Padding makes an image of no rows one that a window fits into. */
-static void algebra__padded_nothing_is_convolved(void)
+/* A padded image without rows may be large enough for a window. */
+static void algebra__padded_empty_images_are_convolved(void)
 {
 #define NO_ROWS(conv, more)                                                                            \
   IN(D(-1) D(-1) D(9) D(3))                                                                            \
@@ -306,8 +306,8 @@ static void algebra__padded_nothing_is_convolved(void)
           F TYPE("U",                                                                                                  \
                  "DT_FLOAT") "attr { key: 'epsilon' value { f: 0 } } attr { key: 'is_training' value { b: false } }")
 
-/* Constants are multiplied with each other only where nothing but rounding comes of it. */
-static void batch_norm__keeps_what_a_constant_cannot_hold(void)
+/* Constants are multiplied only if the result differs by nothing but rounding. */
+static void batch_norm__is_kept_if_a_constant_cannot_hold_the_product(void)
 {
   static const struct {
     const char *text;
@@ -348,7 +348,7 @@ static void batch_norm__keeps_what_a_constant_cannot_hold(void)
       NODE("w", "Mul", "input: 'c' input: 'c'", F) NODE("y", "AddV2", "input: 'n' input: 'w'", F)                      \
           NODE("other", "Neg", "input: 'x'", F)
 
-static void report__says_what_passes_did(void)
+static void report__counts_the_changes_of_passes(void)
 {
   ts t;
   tp_open(&t, CHAIN, 1, "elementwise");
@@ -370,7 +370,7 @@ static void report__says_what_passes_did(void)
   ts_fini(&t);
 }
 
-/* A report stays what it was, whatever becomes of its session. */
+/* A report does not change when its session ends. */
 static void report__outlives_the_session(void)
 {
   ts t;
@@ -415,7 +415,7 @@ static void report__memory_of_layouts(void)
   tn_plan_summary s = tp_summary(report);
   tn_plan_layout_info last = { .struct_size = sizeof last }, first = { .struct_size = sizeof first };
   CHECK_INT(s.layouts, 2);
-  REQUIRE_INT(tn_plan_report_layout(report, 0, &last, NULL), TN_OK); /* used last comes first */
+  REQUIRE_INT(tn_plan_report_layout(report, 0, &last, NULL), TN_OK); /* the most recently used comes first */
   REQUIRE_INT(tn_plan_report_layout(report, 1, &first, NULL), TN_OK);
   CHECK(last.arena_bytes >= 64 * 8 * 4 && last.arena_bytes > first.arena_bytes);
   CHECK(last.live_bytes <= last.arena_bytes && last.live_bytes > 0);
@@ -448,7 +448,7 @@ static void report__wrong_calls(void)
     tn_plan_pass pass;
     char more[64];
   } newer = { .pass = { .struct_size = sizeof newer }, .more = "untouched" };
-  CHECK_OK(tn_plan_report_pass(report, 0, &newer.pass, &t.err), &t.err); /* a newer header: what is not known is zero */
+  CHECK_OK(tn_plan_report_pass(report, 0, &newer.pass, &t.err), &t.err); /* a newer header: unknown fields are zero */
   CHECK_INT(newer.more[0], 0);
   CHECK_INT(newer.pass.struct_size, sizeof newer);
   tn_plan_report_release(report);
@@ -495,12 +495,12 @@ TAP_MAIN(
   TAP_TEST(algebra__neutral_elements_that_broadcast),
   TAP_TEST(algebra__reshapes),
   TAP_TEST(algebra__transposes),
-  TAP_TEST(algebra__what_does_nothing),
-  TAP_TEST(algebra__paddings_go_into_convolutions),
-  TAP_TEST(algebra__what_does_nothing_may_refuse),
-  TAP_TEST(algebra__padded_nothing_is_convolved),
-  TAP_TEST(batch_norm__keeps_what_a_constant_cannot_hold),
-  TAP_TEST(report__says_what_passes_did),
+  TAP_TEST(algebra__identities),
+  TAP_TEST(algebra__paddings_are_moved_into_convolutions),
+  TAP_TEST(algebra__identities_that_may_fail_are_kept),
+  TAP_TEST(algebra__padded_empty_images_are_convolved),
+  TAP_TEST(batch_norm__is_kept_if_a_constant_cannot_hold_the_product),
+  TAP_TEST(report__counts_the_changes_of_passes),
   TAP_TEST(report__outlives_the_session),
   TAP_TEST(report__memory_of_layouts),
   TAP_TEST(report__wrong_calls),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planner on graphs that are awkward: constants too large to fold, several outputs, values fed and fetched in the
- * middle, readers that share, control edges, shapes that only a step tells, sessions that compile at once. */
+/* The planner on awkward graphs: constants too large to fold, several outputs, intermediate
+ * values fed and fetched, shared values, control edges, shapes known only in a step, sessions
+ * that compile concurrently. */
 #include <math.h>
 #include <pthread.h>
 
@@ -15,7 +16,7 @@ static tn_tensor *counted(int64_t rows, int64_t columns)
   return t;
 }
 
-/* Feeds x:0, gives up x. */
+/* Feeds x:0 and releases x. */
 static tn_tensor *step(ts *t, tn_tensor *x, const char *fetch)
 {
   const char *feed = "x:0";
@@ -60,7 +61,7 @@ static const struct {
                    BINARY("y", "Mul", "c", "a") },
 };
 
-static void passes__each_keeps_results_and_can_be_off(void)
+static void passes__each_keeps_results_and_can_be_disabled(void)
 {
   for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
     tn_tensor *y[3];
@@ -71,7 +72,7 @@ static void passes__each_keeps_results_and_can_be_off(void)
       y[k] = step(&t, counted(5, 3), "y:0");
       tn_plan_report *report = tp_report(&t, "x:0", "y:0");
       int64_t n = tp_changes(report, passes[i].pass);
-      CHECK_MSG(k == 1 ? n > 0 : n == -1, "pass '%s' made %lld changes, try %d", passes[i].pass, (long long)n, k);
+      CHECK_MSG(k == 1 ? n > 0 : n == -1, "pass '%s' made %lld changes, attempt %d", passes[i].pass, (long long)n, k);
       tn_plan_report_release(report);
       ts_fini(&t);
     }
@@ -83,8 +84,8 @@ static void passes__each_keeps_results_and_can_be_off(void)
 
 /* ---- folding ---- */
 
-/* Three gigabytes of zeros, of which the step needs the shape alone. */
-static void fold__what_is_too_large_stays(void)
+/* Three gigabytes of zeros; the step needs only their shape. */
+static void fold__keeps_values_that_are_too_large(void)
 {
   static const char *const texts[] = {
     ROWS INTS("d", 2, "int_val: 30000 int_val: 25000") SCALAR("v", 0) NODE("big", "Fill", "input: 'd' input: 'v'", F)
@@ -92,7 +93,7 @@ static void fold__what_is_too_large_stays(void)
     ROWS CONSTANT("d", "DT_INT32", D(2), "int_val: 300 int_val: 250") CONSTANT("h", "DT_INT32", "", "int_val: 100")
     NODE("dd", "Mul", "input: 'd' input: 'h'", TYPE("T", "DT_INT32")) SCALAR("v", 0)
     NODE("big", "Fill", "input: 'dd' input: 'v'", F) NODE("y", "Rank", "input: 'big'", F),
-    /* dimensions that shape functions do not work out */
+    /* dimensions that shape functions do not compute */
     ROWS CONSTANT("d", "DT_INT32", D(2), "int_val: 300 int_val: 250") CONSTANT("h", "DT_INT32", "", "int_val: 20000")
     NODE("dd", "BitwiseXor", "input: 'd' input: 'h'", TYPE("T", "DT_INT32")) SCALAR("v", 0)
     NODE("big", "Fill", "input: 'dd' input: 'v'", F) NODE("y", "Rank", "input: 'big'", F),
@@ -133,12 +134,12 @@ static void fold__nodes_with_several_outputs(void)
   tn_tensor_unref(plain);
 }
 
-/* ---- values in the middle ---- */
+/* ---- intermediate values ---- */
 
 #define LAYER ROWS MATRIX("f", 3, 4) VECTOR("b", 4) BINARY("m", "MatMul", "x", "f") BINARY("a", "BiasAdd", "m", "b") \
   UNARY("r", "Relu", "a") UNARY("y", "Tanh", "r")
 
-static void passes__values_in_the_middle_are_fetched(void)
+static void passes__intermediate_values_are_fetched(void)
 {
   static const char *const names[] = { "m:0", "a:0", "r:0", "y:0" };
   const char *feed = "x:0";
@@ -158,7 +159,7 @@ static void passes__values_in_the_middle_are_fetched(void)
   }
 }
 
-static void passes__values_in_the_middle_are_fed(void)
+static void passes__intermediate_values_are_fed(void)
 {
   const char *feeds[] = { "x:0", "a:0" }, *fetch = "y:0";
   tn_tensor *got[2] = { NULL };
@@ -172,14 +173,14 @@ static void passes__values_in_the_middle_are_fed(void)
     ts_fini(&t);
   }
   REQUIRE_PTR(got[0]);
-  CHECK(((float *)tn_tensor_data(got[0]))[0] == 0); /* relu of -2, whatever x is */
+  CHECK(((float *)tn_tensor_data(got[0]))[0] == 0); /* relu of -2, for any x */
   CHECK(distance(got[0], got[1]) < 1e-6);
   tn_tensor_unref(got[0]);
   tn_tensor_unref(got[1]);
 }
 
-/* A product that is read twice is computed once, and is in nobody's tail. */
-static void fuse__shared_products_stay(void)
+/* A product with two readers is computed once, and not fused with either. */
+static void fuse__keeps_shared_products(void)
 {
   ts t;
   tp_open(&t, ROWS MATRIX("f", 3, 4) VECTOR("b", 4) BINARY("m", "MatMul", "x", "f") BINARY("a", "BiasAdd", "m", "b")
@@ -192,7 +193,7 @@ static void fuse__shared_products_stay(void)
   ts_fini(&t);
 }
 
-/* What waits for a node waits for that node, so it is not hidden in another. */
+/* A control successor waits for that very node, so the node is not fused into another. */
 static void fuse__control_edges_keep_nodes(void)
 {
   ts t;
@@ -228,7 +229,7 @@ static void fuse__errors_name_a_node_of_the_program(void)
               NODE("y", "FusedBatchNormV3", "input: 'conv' input: 's' input: 'o' input: 'm' input: 'v'",      \
                    F TYPE("U", "DT_FLOAT") "attr { key: 'is_training' value { b: false } }")
 
-/* A node that became several, which became one. */
+/* A node that was expanded to several, which were then fused into one. */
 static void batch_norm__errors_name_a_node_of_the_program(void)
 {
   ts t;
@@ -252,7 +253,7 @@ static void batch_norm__errors_name_a_node_of_the_program(void)
 
 /* ---- shapes ---- */
 
-/* [n, 3] to [n, 3, 1] by a shape that is computed from the shape. */
+/* [n, 3] to [n, 3, 1] by a shape computed from the input's. */
 #define BATCHES                                                                                                \
   ROWS NODE("s", "Shape", "input: 'x'", F) INTS("zero", 1, "int_val: 0") INTS("one", 1, "int_val: 1")          \
       NODE("n", "StridedSlice", "input: 's' input: 'zero' input: 'one' input: 'one'",                          \
@@ -261,7 +262,7 @@ static void batch_norm__errors_name_a_node_of_the_program(void)
               NODE("to", "Pack", "input: 'n' input: 'three' input: 'last'", TYPE("T", "DT_INT32") INT("N", 3)) \
                   UNARY("t", "Tanh", "x") NODE("y", "Reshape", "input: 't' input: 'to'", F)
 
-static void layout__what_follows_from_shapes_is_no_work_of_steps(void)
+static void layout__values_that_follow_from_shapes_are_not_computed_in_steps(void)
 {
   for (int level = 0; level <= 1; level++) {
     ts t;
@@ -301,7 +302,8 @@ static void passes__batches_of_any_size(void)
   ts_fini(&t);
 }
 
-/* What is known of a shape may grow between two signatures; both go on to give the same. */
+/* More may be known of a shape in the second signature than in the first; both keep giving the
+ * same results. */
 static void passes__shapes_that_become_known_later(void)
 {
   ts t;
@@ -344,7 +346,7 @@ static void *compile_and_run(void *arg)
   return NULL;
 }
 
-static void passes__sessions_compile_one_graph_at_once(void)
+static void passes__sessions_compile_one_graph_concurrently(void)
 {
   ts t;
   pthread_t threads[4];
@@ -355,16 +357,16 @@ static void passes__sessions_compile_one_graph_at_once(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(passes__each_keeps_results_and_can_be_off),
-  TAP_TEST(fold__what_is_too_large_stays),
+  TAP_TEST(passes__each_keeps_results_and_can_be_disabled),
+  TAP_TEST(fold__keeps_values_that_are_too_large),
   TAP_TEST(fold__nodes_with_several_outputs),
-  TAP_TEST(passes__values_in_the_middle_are_fetched),
-  TAP_TEST(passes__values_in_the_middle_are_fed),
-  TAP_TEST(fuse__shared_products_stay),
+  TAP_TEST(passes__intermediate_values_are_fetched),
+  TAP_TEST(passes__intermediate_values_are_fed),
+  TAP_TEST(fuse__keeps_shared_products),
   TAP_TEST(fuse__control_edges_keep_nodes),
   TAP_TEST(fuse__errors_name_a_node_of_the_program),
   TAP_TEST(batch_norm__errors_name_a_node_of_the_program),
-  TAP_TEST(layout__what_follows_from_shapes_is_no_work_of_steps),
+  TAP_TEST(layout__values_that_follow_from_shapes_are_not_computed_in_steps),
   TAP_TEST(passes__batches_of_any_size),
   TAP_TEST(passes__shapes_that_become_known_later),
-  TAP_TEST(passes__sessions_compile_one_graph_at_once))
+  TAP_TEST(passes__sessions_compile_one_graph_concurrently))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches that run at once: results are those of one thread, whatever runs when; errors, cancellations and limits end
- * all of them; what they share is theirs in turn. Tasks are made of any size here, where they would not be worth it,
- * too. */
+/* Concurrent branches: results equal those of one thread for any order; errors, cancellations
+ * and limits end all branches; shared data is used by one branch at a time. Tasks of any size
+ * are made here, even if they would not be worth it. */
 #include "tests/support/tasks_kit.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void open_on(ts *t, const char *target, int level)
   REQUIRE_OK(tn_session_options_set_target(t->options, target, &t->err), &t->err);
 }
 
-/* Runs with n ones for x. */
+/* Runs a step with x being n ones. */
 static tn_status run_on(ts *t, const tn_run_options *options, int64_t n, const char *const *fetches, size_t n_fetches,
                         tn_tensor **out, tn_run_metadata *metadata)
 {
@@ -44,7 +44,7 @@ static bool equal(const tn_tensor *a, const tn_tensor *b)
          memcmp(tn_tensor_data(a), tn_tensor_data(b), (size_t)tn_tensor_elements(a) * sizeof(float)) == 0;
 }
 
-/* ---- the same results ---- */
+/* ---- equal results ---- */
 
 typedef struct notes {
   int n, slots[256];
@@ -58,7 +58,8 @@ static notes take_notes(void)
   return taken;
 }
 
-/* One random graph on `direct` and on another runtime; whether all is the same, step for step. */
+/* One random graph on `direct` and on another runtime; returns whether all results are the same,
+ * step by step. */
 static bool same_results(const char *target, uint32_t seed, int most_nodes, int level)
 {
   char texts[TS_MOST_FETCHES][16];
@@ -97,28 +98,28 @@ static void check_many(const char *target, uint32_t first, int n, int most_nodes
   atomic_store(&ts_spoilt, 0);
   for (uint32_t seed = first; seed < first + (uint32_t)n; seed++) {
     bool same = same_results(target, seed, most_nodes, (int)(seed & 1));
-    CHECK_MSG(same, "%s: seed %u, %d nodes at most: other results than on one thread", target, seed, most_nodes);
-    CHECK_MSG(atomic_load(&ts_spoilt) == 0, "%s: seed %u: memory was used twice at once", target, seed);
+    CHECK_MSG(same, "%s: seed %u, %d nodes at most: results differ from one thread's", target, seed, most_nodes);
+    CHECK_MSG(atomic_load(&ts_spoilt) == 0, "%s: seed %u: memory was shared by concurrent values", target, seed);
     atomic_store(&ts_spoilt, 0);
   }
   atomic_store(&tn__tasks_always, false);
 }
 
-static void tasks__results_are_those_of_one_thread(void) /* S-THR-01 */
+static void tasks__results_equal_those_of_one_thread(void) /* S-THR-01 */
 {
   atomic_store(&ts_most_at_once, 0);
   check_many("threaded:threads=3", 1, 60, 40, 0.5);
   check_many("threaded:threads=3", 1000, 20, 200, 0.2);
   check_many("threaded:threads=2", 2000, 40, 12, 1);
-  CHECK_MSG(atomic_load(&ts_most_at_once) >= 2, "no two kernels ran at once");
+  CHECK_MSG(atomic_load(&ts_most_at_once) >= 2, "no two kernels ran concurrently");
 }
 
-static void tasks__many_small_ones(void)
+static void tasks__many_small_tasks(void)
 {
   check_many("threaded:threads=4", 3000, 12, 500, 0);
 }
 
-static void tasks__one_thread_runs_what_was_cut_for_several(void)
+static void tasks__one_thread_can_run_all_tasks(void)
 {
   atomic_store(&tn__tasks_always, true);
   for (uint32_t seed = 50; seed < 60; seed++) {
@@ -188,7 +189,7 @@ static void chains(tn_graph *graph, const char *op, int n, int length, int ns)
   }
 }
 
-static void tasks__steps_at_once(void)
+static void tasks__concurrent_steps(void)
 {
   caller callers[4];
   ts t;
@@ -208,8 +209,8 @@ static void tasks__steps_at_once(void)
   atomic_store(&tn__tasks_always, false);
 }
 
-/* Steps inside of kernels in branches, on a pool that is full of them. */
-static void tasks__steps_inside_of_branches(void) /* S-THR-07 */
+/* Steps run by kernels in branches, on a pool fully occupied by them. */
+static void tasks__steps_nested_in_branches(void) /* S-THR-07 */
 {
   caller callers[3];
   ts inner, t;
@@ -234,7 +235,7 @@ static void tasks__steps_inside_of_branches(void) /* S-THR-07 */
   atomic_store(&tn__tasks_always, false);
 }
 
-/* ---- how it ends ---- */
+/* ---- errors and cancellation ---- */
 
 static void tasks__an_error_ends_the_step(void) /* S-CAN-01 */
 {
@@ -246,7 +247,7 @@ static void tasks__an_error_ends_the_step(void) /* S-CAN-01 */
   chains(t.graph, "TestBreak", 4, 6, 20000);
   ts_start(&t);
   for (int slot = 0; slot < 8; slot++) {
-    atomic_store(&ts_breaks, slot % 5 + 1); /* the fifth is none: it works again after a failure */
+    atomic_store(&ts_breaks, slot % 5 + 1); /* slot 5 does not exist: steps succeed again after a failure */
     tn_status st = run_on(&t, NULL, 64, &fetch, 1, &out, NULL);
     CHECK_INT(st, slot % 5 == 4 ? TN_OK : TN_ABORTED);
     CHECK((out == NULL) == (slot % 5 != 4));
@@ -264,7 +265,8 @@ static void tasks__an_error_ends_the_step(void) /* S-CAN-01 */
   atomic_store(&tn__tasks_always, false);
 }
 
-/* One branch fails while another one stays in its kernel: that is told, and the step does not wait for more. */
+/* One branch fails while another is inside a kernel: that kernel is notified, and the step does
+ * not wait longer. */
 static void tasks__an_error_reaches_other_branches(void)
 {
   const char *fetch = "z";
@@ -305,7 +307,7 @@ static void *close_soon(void *session)
   return NULL;
 }
 
-static void tasks__they_are_cancelled_and_late(void) /* S-CAN-05, S-RUN-19, S-LIFE-04 */
+static void tasks__cancellations_and_time_limits(void) /* S-CAN-05, S-RUN-19, S-LIFE-04 */
 {
   const char *fetch = "sum";
   tn_tensor *out;
@@ -336,9 +338,9 @@ static void tasks__they_are_cancelled_and_late(void) /* S-CAN-05, S-RUN-19, S-LI
   atomic_store(&tn__tasks_always, false);
 }
 
-/* ---- what is worth it ---- */
+/* ---- cost ---- */
 
-/* Most kernels at once in so many steps of two chains, each kernel of which takes ns. */
+/* Maximum of concurrent kernels in `steps` steps of two chains, with kernels of ns each. */
 static int most_at_once(const char *target, int ns, int steps)
 {
   const char *fetch = "sum";
@@ -357,7 +359,7 @@ static int most_at_once(const char *target, int ns, int steps)
   return atomic_load(&ts_most_at_once);
 }
 
-static void tasks__heavy_branches_run_at_once_and_light_ones_do_not(void)
+static void tasks__only_heavy_branches_run_concurrently(void)
 {
   CHECK_INT(most_at_once("threaded:threads=2", 500000, 200), 2);
   CHECK_INT(most_at_once("threaded:threads=2", 500, 100), 1);
@@ -367,7 +369,7 @@ static void tasks__heavy_branches_run_at_once_and_light_ones_do_not(void)
 
 /* ---- a trace ---- */
 
-static void tasks__a_trace_shows_two_threads_at_once(void) /* S-RM */
+static void tasks__a_trace_shows_concurrent_threads(void) /* S-RM */
 {
   const char *fetch = "sum";
   tn_tensor *out;
@@ -381,7 +383,7 @@ static void tasks__a_trace_shows_two_threads_at_once(void) /* S-RM */
   ts_start(&t);
   tn_run_options_init(&options);
   options.trace_level = 3;
-  for (int i = 0; i < 50 && !overlap; i++) { /* on a machine that is full a worker may come late */
+  for (int i = 0; i < 50 && !overlap; i++) { /* on a busy machine a worker may be late */
     tn_run_metadata *m;
     tn_metadata_summary sum = { .struct_size = sizeof sum };
     REQUIRE_OK(tn_run_metadata_create(&m, &t.err), &t.err);
@@ -409,7 +411,7 @@ static void tasks__a_trace_shows_two_threads_at_once(void) /* S-RM */
 
 /* ---- memory ---- */
 
-static void tasks__a_step_that_was_met_allocates_its_outputs_only(void)
+static void tasks__a_repeated_step_allocates_only_its_outputs(void)
 {
   const char *fetch = "sum";
   tn_tensor *out;
@@ -446,7 +448,7 @@ static tn_status run_fresh(void *arg)
   tn_status st = tn_session_options_create(&options, &err);
   if (st == TN_OK) st = tn_session_options_set_target(options, target, &err);
   if (st == TN_OK)
-    st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* nothing stays of it */
+    st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* so that its pool is freed */
   if (st == TN_OK) st = tn_session_create(options, &session, &err);
   if (st == TN_OK) st = tn_session_set_graph(session, graph, &err);
   if (st == TN_OK) st = tn_tensor_create(TN_FLOAT, &n, 1, &x, &err);
@@ -460,7 +462,7 @@ static tn_status run_fresh(void *arg)
   return st;
 }
 
-static void tasks__without_memory_nothing_is_lost(void)
+static void tasks__nothing_leaks_without_memory(void)
 {
   atomic_store(&tn__tasks_always, true);
   ts_register_tasks();
@@ -488,7 +490,7 @@ static void tasks__a_scheduler_of_a_plugin_runs_them(void)
   search_scheduler();
   atomic_store(&ts_speed, 0.3);
   for (uint32_t seed = 1; seed <= 40; seed++) {
-    CHECK_MSG(same_results("test.scheduler", seed, 60, (int)(seed & 1)), "seed %u: other results than on one thread",
+    CHECK_MSG(same_results("test.scheduler", seed, 60, (int)(seed & 1)), "seed %u: results differ from one thread's",
               seed);
     CHECK_INT(atomic_load(&ts_spoilt), 0);
   }
@@ -505,7 +507,7 @@ static void tasks__a_scheduler_of_a_plugin_runs_them(void)
   ts_fini(&t);
 }
 
-/* ---- a scheduler that runs all at once, as docs/plugin-guide/kit.md has it ---- */
+/* ---- a scheduler that runs everything immediately, as in docs/plugin-guide/kit.md ---- */
 
 struct tn_runtime_session {
   size_t given, over, parts;
@@ -552,8 +554,8 @@ static tn_status prepare_inline(const tn_session_factory *self, tn_runtime_sessi
   return tn_kit_prepare_scheduled(plan, &scheduler, out, err);
 }
 
-/* Long, too: what runs inside of `ready` does not go deeper and deeper. */
-static void tasks__a_scheduler_that_runs_what_it_is_given(void)
+/* A long plan, too: running instructions inside `ready` does not nest deeper and deeper. */
+static void tasks__a_scheduler_that_runs_instructions_immediately(void)
 {
   static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
                                               .name = "test.inline",
@@ -583,7 +585,7 @@ static void tasks__a_scheduler_that_runs_what_it_is_given(void)
   CHECK_INT(inline_session.over, 1);
   CHECK_INT(inline_session.parts, 1);
   tn_tensor_unref(out);
-  tn_run_options_init(&options); /* who wants to be alone is not scheduled */
+  tn_run_options_init(&options); /* steps that must run on one thread are not scheduled */
   options.inter_op_pool = -1;
   CHECK_OK(run_on(&t, &options, 64, &fetch, 1, &out, NULL), &t.err);
   CHECK(equal(out, wanted));
@@ -594,7 +596,7 @@ static void tasks__a_scheduler_that_runs_what_it_is_given(void)
   ts_fini(&direct);
 }
 
-static void tasks__a_scheduler_has_steps_that_fail(void)
+static void tasks__failed_steps_with_a_scheduler(void)
 {
   const char *fetch = "sum";
   tn_tensor *out;
@@ -618,7 +620,7 @@ static void tasks__a_scheduler_has_steps_that_fail(void)
   ts_fini(&t);
 }
 
-static void tasks__a_scheduler_that_is_wrong_is_told(void)
+static void tasks__errors_report_mistakes_of_a_scheduler(void)
 {
   static const struct {
     const char *target, *said;
@@ -660,20 +662,20 @@ static void tasks__a_scheduler_is_checked(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(tasks__results_are_those_of_one_thread),
-  TAP_TEST(tasks__many_small_ones),
-  TAP_TEST(tasks__one_thread_runs_what_was_cut_for_several),
-  TAP_TEST(tasks__steps_at_once),
-  TAP_TEST(tasks__steps_inside_of_branches),
+  TAP_TEST(tasks__results_equal_those_of_one_thread),
+  TAP_TEST(tasks__many_small_tasks),
+  TAP_TEST(tasks__one_thread_can_run_all_tasks),
+  TAP_TEST(tasks__concurrent_steps),
+  TAP_TEST(tasks__steps_nested_in_branches),
   TAP_TEST(tasks__an_error_ends_the_step),
   TAP_TEST(tasks__an_error_reaches_other_branches),
-  TAP_TEST(tasks__they_are_cancelled_and_late),
-  TAP_TEST(tasks__heavy_branches_run_at_once_and_light_ones_do_not),
-  TAP_TEST(tasks__a_trace_shows_two_threads_at_once),
-  TAP_TEST(tasks__a_step_that_was_met_allocates_its_outputs_only),
-  TAP_TEST(tasks__without_memory_nothing_is_lost),
+  TAP_TEST(tasks__cancellations_and_time_limits),
+  TAP_TEST(tasks__only_heavy_branches_run_concurrently),
+  TAP_TEST(tasks__a_trace_shows_concurrent_threads),
+  TAP_TEST(tasks__a_repeated_step_allocates_only_its_outputs),
+  TAP_TEST(tasks__nothing_leaks_without_memory),
   TAP_TEST(tasks__a_scheduler_of_a_plugin_runs_them),
-  TAP_TEST(tasks__a_scheduler_that_runs_what_it_is_given),
-  TAP_TEST(tasks__a_scheduler_has_steps_that_fail),
-  TAP_TEST(tasks__a_scheduler_that_is_wrong_is_told),
+  TAP_TEST(tasks__a_scheduler_that_runs_instructions_immediately),
+  TAP_TEST(tasks__failed_steps_with_a_scheduler),
+  TAP_TEST(tasks__errors_report_mistakes_of_a_scheduler),
   TAP_TEST(tasks__a_scheduler_is_checked))

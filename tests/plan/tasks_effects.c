@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Effects in branches that run at once: those on one resource in the order of the tape, those on several at the same
- * time. */
+/* Effects in concurrent branches: effects on one resource happen in the order of the tape,
+ * effects on several resources concurrently. */
 #include "conformance/support/calls_kit.h"
 #include "tests/support/tasks_kit.h"
 
@@ -36,8 +36,8 @@ static uint32_t next(uint32_t *seed)
   return *seed >> 16;
 }
 
-/* Values that take their time, and effects with them on a few variables, of which each has two handles, on tables, and
- * on random generators. Reads are "read0", "read1", and so on. */
+/* Values that take some time, and effects with them on a few variables, each with two handles,
+ * on tables, and on random generators. Reads are "read0", "read1", and so on. */
 static void random_effects(text *t, uint32_t seed)
 {
   size_t n = 6 + next(&seed) % (MOST_EFFECTS - 6), n_reads = 0;
@@ -100,7 +100,7 @@ static void open_text(ts *t, const char *runtime, const char *graph)
   ts_start(t);
 }
 
-/* What each step read, and what stands in the variables afterwards. */
+/* The values read by each step, and those of the variables afterwards. */
 static void run_effects(const char *runtime, const text *graph, float *found, size_t room)
 {
   ts t;
@@ -157,13 +157,13 @@ static void tasks_effects__on_one_resource_happen_in_order(void)
   atomic_store(&tn__tasks_always, false);
 }
 
-/* ---- at once ---- */
+/* ---- concurrency ---- */
 
 #define ADDS(i, handle)                                                          \
   NODE("a" i, "AssignAddVariableOp", "input: '" handle "' input: 'x'", OF_FLOAT) \
   NODE("b" i, "AssignAddVariableOp", "input: '" handle "' input: 'x' input: '^a" i "'", OF_FLOAT)
 
-/* Whether two updates of the step were ever made at the same time. */
+/* Whether two updates of the step ever overlapped. */
 static bool updates_overlap(const char *graph)
 {
   static const char *const set[] = { "set0", "set1" }, *const targets[] = { "b0", "b1" };
@@ -177,7 +177,7 @@ static bool updates_overlap(const char *graph)
   tn_run_options_init(&options);
   options.trace_level = 3;
   CHECK_OK(tn_session_run(t.session, NULL, &feed, &x, 1, NULL, NULL, 0, set, 2, NULL, &t.err), &t.err);
-  for (int i = 0; i < 60 && !overlap; i++) { /* on a machine that is full a worker may come late */
+  for (int i = 0; i < 60 && !overlap; i++) { /* on a busy machine a worker may be late */
     tn_run_metadata *m;
     tn_metadata_summary sum = { .struct_size = sizeof sum };
     REQUIRE_OK(tn_run_metadata_create(&m, &t.err), &t.err);
@@ -205,7 +205,7 @@ static bool updates_overlap(const char *graph)
       NODE("set0", "AssignVariableOp", "input: 'h0' input: 'x'", OF_FLOAT)                                           \
           NODE("set1", "AssignVariableOp", "input: 'h1' input: 'x'", OF_FLOAT) ADDS("0", "h0") ADDS("1", "h1")
 
-static void tasks_effects__on_two_resources_happen_at_once(void)
+static void tasks_effects__on_two_resources_are_concurrent(void)
 {
   atomic_store(&tn__tasks_always, true);
   CHECK(updates_overlap(TWO("one", "two")));
@@ -213,7 +213,7 @@ static void tasks_effects__on_two_resources_happen_at_once(void)
   atomic_store(&tn__tasks_always, false);
 }
 
-/* A session of its own for a step whose effects are cut into tasks. */
+/* A new session for a step whose effects are divided into tasks. */
 static tn_status set_two(void *arg)
 {
   static const char *const set[] = { "set0", "set1" };
@@ -226,7 +226,7 @@ static tn_status set_two(void *arg)
   tn_status st = tn_session_options_create(&options, &err);
   if (st == TN_OK) st = tn_session_options_set_target(options, "threaded:threads=2", &err);
   if (st == TN_OK)
-    st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* nothing stays of it */
+    st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* so that its pool is freed */
   if (st == TN_OK) st = tn_session_create(options, &session, &err);
   if (st == TN_OK) st = tn_session_set_graph(session, arg, &err);
   if (st == TN_OK) st = tn_tensor_create(TN_FLOAT, &n, 1, &x, &err);
@@ -239,7 +239,7 @@ static tn_status set_two(void *arg)
   return st;
 }
 
-static void tasks_effects__without_memory_nothing_is_lost(void)
+static void tasks_effects__nothing_leaks_without_memory(void)
 {
   ts t;
   atomic_store(&tn__tasks_always, true);
@@ -251,5 +251,5 @@ static void tasks_effects__without_memory_nothing_is_lost(void)
 
 TAP_MAIN(
   TAP_TEST(tasks_effects__on_one_resource_happen_in_order),
-  TAP_TEST(tasks_effects__on_two_resources_happen_at_once),
-  TAP_TEST(tasks_effects__without_memory_nothing_is_lost))
+  TAP_TEST(tasks_effects__on_two_resources_are_concurrent),
+  TAP_TEST(tasks_effects__nothing_leaks_without_memory))

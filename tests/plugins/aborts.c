@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin that cannot even be opened: listing it must not try (P-16). */
+/* A plugin that aborts when it is opened: listing must not open it (P-16). */
 #include <stdlib.h>
 
 #include <tenon/runtime.h>

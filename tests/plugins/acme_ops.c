@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin that brings two ops which the library does not have, with schema, shape function and kernels:
+/* A plugin with two ops that the library lacks, with schema, shape function and kernels:
  *
  *   AcmeScale   x: T, attribute factor   y = x * factor
- *   AcmeRepeat  x: T, attribute n        n copies of x, one after the other, in a new first dimension
+ *   AcmeRepeat  x: T, attribute n        n copies of x in a new first dimension
  *
- * It takes their names from its manifest, where tests write others. The key "fault" names what it does wrong:
+ * It takes their names from its manifest, where tests write others. The key "fault" selects a fault:
  *
  *   none     nothing
  *   misses   it does not register its second op
  *   fails    register_kernels fails when its ops are registered
- *   schema   its first op has a schema that is none */
+ *   schema   the schema of its first op is malformed */
 #include <string.h>
 
 #include <tenon/runtime.h>
@@ -23,11 +23,11 @@ TN_PLUGIN_MANIFEST_OPS("acme.example_ops", "CPU", "300", "1.0.0", "Acme\0fault=n
 static tn_status infer_scale(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *dims;
-  int32_t rank = tn_infer_input(ctx, 0, &dims); /* -1: nothing is known */
+  int32_t rank = tn_infer_input(ctx, 0, &dims); /* -1: unknown */
   return tn_infer_output(ctx, 0, dims, rank, err);
 }
 
-/* Once for a node: what compute needs of it. */
+/* Once per node: the state needed by compute. */
 static tn_status create_scale(const tn_operation *op, void **state, tn_error *err)
 {
   float *factor = tn_alloc(sizeof *factor);
@@ -43,7 +43,7 @@ static void destroy_state(void *state) { tn_free(state); }
 static tn_status prepare_scale(tn_prepare_ctx *ctx, tn_error *err)
 {
   ctx->cost_ns = (double)ctx->inputs[0].count / 4;
-  tn_status st = tn_prepare_in_place(ctx, 0, 0, err); /* y may be written over x */
+  tn_status st = tn_prepare_in_place(ctx, 0, 0, err); /* y may reuse x */
   return st == TN_OK ? tn_prepare_output_like(ctx, 0, 0, err) : st;
 }
 
@@ -88,7 +88,7 @@ static tn_status prepare_repeat(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, all, x->rank + 1, err);
 }
 
-/* For any type whose elements can be copied as bytes. */
+/* For all types whose elements can be copied as bytes. */
 static tn_status repeat(tn_kernel_ctx *ctx)
 {
   const tn_view *x = ctx->inputs[0], *y = ctx->outputs[0];
@@ -97,7 +97,7 @@ static tn_status repeat(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* ---- what there is ---- */
+/* ---- ops and kernels ---- */
 
 static tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE,
@@ -144,7 +144,7 @@ enum { N_OPS = 2, N_KERNELS = 3 };
 static tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "acme", .ops = ops, .n_ops = N_OPS,
                                .kernels = kernels, .n_kernels = N_KERNELS };
 
-/* The compiler may not believe its own initialiser: the file's bytes were changed. */
+/* volatile: the compiler must not rely on the initialiser, as the bytes in the file are changed. */
 static const char *volatile manifest = tn__manifest;
 
 static const char *value_of(const char *key)
@@ -182,7 +182,8 @@ static tn_plugin plugin = {
   .register_kernels = register_kernels,
 };
 
-/* By hand, as the name comes from the file: others say TN_PLUGIN_DEFINE(plugin). */
+/* Defined by hand, as the name comes from the manifest; other plugins use
+ * TN_PLUGIN_DEFINE(plugin). */
 __attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;
 TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err);
 const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)

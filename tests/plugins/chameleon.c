@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that is what its manifest says. Tests copy the file and write another name, rank or fault over the
- * manifest's texts, so that one source gives every kind of plugin, good and bad. The key "fault" names what it does
- * wrong:
+/* A runtime controlled by its manifest. Tests copy the file and write another name, rank or fault over the manifest's
+ * texts, so that one source yields every kind of plugin, valid and invalid. The key "fault" selects a fault:
  *
  *   none               nothing
  *   query_null, query_silent        the entry returns NULL, with and without a reason
  *   code_name, code_types, code_kind, code_abi, code_major    its code disagrees with its manifest
- *   short_plugin, long_plugin       struct_size too small; a longer struct of a later header (good)
+ *   short_plugin, long_plugin       struct_size too small; a longer struct of a later header (valid)
  *   no_factories, null_factory, many_factories, other_name, bad_name
- *   no_name, no_new_session, no_accepts_options, no_destroy_session, short_factory, long_factory (good)
- *   two, two_equal                  brings NAME and NAME.b (good); brings NAME twice
- *   taken                           also brings "test.taken"
- *   init_fails, init_silent, init_nonsense, init_unavailable, init_slow (good)
+ *   no_name, no_new_session, no_accepts_options, no_destroy_session, short_factory, long_factory (valid)
+ *   two, two_equal                  has NAME and NAME.b (valid); has NAME twice
+ *   taken                           also has "test.taken"
+ *   init_fails, init_silent, init_nonsense, init_unavailable, init_slow (valid)
  *   accept_aborts                   accepts_options ends the process
  *   null_session, refuses, refuses_silently, unhealthy, lowers_rank, shutdown_refuses
  *
@@ -22,7 +21,7 @@
 
 #include <tenon/runtime.h>
 
-/* The padding is room for the tests to write into: a value may be ended early by a NUL. */
+/* The padding is room for the tests to write into; a NUL may end a value early. */
 TN_PLUGIN_MANIFEST("runtime", "chameleon_________________", "CPU\0fault=none________________", "000", "1.0.0", "Tests",
                    "")
 
@@ -40,7 +39,7 @@ static const tn_session_factory *factories[3];
 static char second_name[80];
 static const char *fault;
 
-/* The compiler may not believe its own initialiser: the file's bytes were changed. */
+/* volatile: the compiler must not rely on the initialiser, as the bytes in the file are changed. */
 static const char *volatile manifest = tn__manifest;
 
 static const char *value_of(const char *key)
@@ -84,7 +83,7 @@ static void explain_options(const tn_session_factory *self, const tn_session_opt
 static int32_t rank_for_options(const tn_session_factory *self, const tn_session_options *options, int32_t rank)
 {
   (void)self, (void)options;
-  return is("lowers_rank") ? 1 : rank + 500; /* more than it may ask for */
+  return is("lowers_rank") ? 1 : rank + 500; /* more than it may return */
 }
 
 static tn_status health(const tn_session_factory *self, tn_error *err)
@@ -114,13 +113,8 @@ static tn_status shutdown(tn_error *err)
 static void fill_factory(size_t i, const char *name)
 {
   made[i].factory = (tn_session_factory){
-    .struct_size = is("long_factory")    ? sizeof(made[i])
-                   : is("short_factory") ? 32
-                                         : TN_SESSION_FACTORY_SIZE,
-    .name = is("no_name")      ? NULL
-            : is("bad_name")   ? "No Name"
-            : is("other_name") ? "test.other"
-                               : name,
+    .struct_size = TN_SESSION_FACTORY_SIZE,
+    .name = name,
     .new_session = is("no_new_session") ? NULL : new_session,
     .accepts_options = is("no_accepts_options") ? NULL : accepts_options,
     .destroy_session = is("no_destroy_session") ? NULL : destroy_session,
@@ -128,6 +122,11 @@ static void fill_factory(size_t i, const char *name)
     .rank_for_options = rank_for_options,
     .health = health,
   };
+  if (is("long_factory")) made[i].factory.struct_size = sizeof(made[i]);
+  if (is("short_factory")) made[i].factory.struct_size = 32;
+  if (is("no_name")) made[i].factory.name = NULL;
+  if (is("bad_name")) made[i].factory.name = "No Name";
+  if (is("other_name")) made[i].factory.name = "test.other";
   memset(made[i].tail, 0xee, LONG_TAIL);
   factories[i] = is("null_factory") ? NULL : &made[i].factory;
 }
@@ -152,23 +151,23 @@ static const tn_plugin *describe(tn_error *err)
     n = 2;
   }
   described.plugin = (tn_plugin){
-    .struct_size = is("short_plugin")  ? 24
-                   : is("long_plugin") ? sizeof(described)
-                                       : TN_PLUGIN_SIZE,
+    .struct_size = TN_PLUGIN_SIZE,
     .abi_major = is("code_major") ? TN_ABI_MAJOR + 1 : TN_ABI_MAJOR,
     .abi_minor = is("code_abi") ? TN_ABI_MINOR + 7 : TN_ABI_MINOR,
     .kind = is("code_kind") ? TN_PLUGIN_KERNELS : TN_PLUGIN_RUNTIME,
-    .reserved = is("long_plugin") ? 7 : 0, /* not looked at */
+    .reserved = is("long_plugin") ? 7 : 0, /* ignored */
     .name = is("code_name") ? "test.liar" : name,
     .version = "1.0.0",
     .types = is("code_types") ? "GPU" : "CPU",
     .factories = factories,
-    .n_factories = is("no_factories")     ? 0
-                   : is("many_factories") ? (size_t)1 << 40
-                                          : n,
+    .n_factories = n,
     .init = init,
     .shutdown = shutdown,
   };
+  if (is("short_plugin")) described.plugin.struct_size = 24;
+  if (is("long_plugin")) described.plugin.struct_size = sizeof(described);
+  if (is("no_factories")) described.plugin.n_factories = 0;
+  if (is("many_factories")) described.plugin.n_factories = (size_t)1 << 40;
   memset(described.tail, 0xee, LONG_TAIL);
   return &described.plugin;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CLBlast that multiplies nothing and fails on demand: a library that stands in its place for the runtime gpu. The
- * environment says what it does: TENON_TEST_CLBLAST       "2:-4": the second product gives -4, all others go well
- *   TENON_TEST_CLBLAST_TEMP  bytes of temporary memory that it wants for products of 32 rows and more; 0 */
+/* A replacement of CLBlast for the runtime gpu that multiplies nothing and fails on demand, controlled by the
+ * environment:
+ *
+ *   TENON_TEST_CLBLAST       "2:-4": the second product returns -4, all others succeed
+ *   TENON_TEST_CLBLAST_TEMP  bytes of temporary memory requested for products of 32 rows and more; default 0 */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@ static int product(void)
   return atomic_fetch_add(&n_products, 1) + 1 == nth ? code : 0;
 }
 
-/* Where it finds its arguments is of no use here, so it takes what it is given for nothing. */
+/* The arguments are not used, so the function is declared without any. */
 EXPORT int CLBlastSgemmWithTempBuffer(void);
 EXPORT int CLBlastSgemmWithTempBuffer(void) { return product(); }
 EXPORT int CLBlastDgemmWithTempBuffer(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime whose steps end badly: the target's setting `how` is "signal", "exit" or "hang". For what watches over
- * them. */
+/* A runtime whose steps end badly: the target's setting `how` is "signal", "exit" or "hang". For
+ * programs that supervise steps. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

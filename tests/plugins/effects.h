@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a callback of a test plugin does besides, when TENON_TEST_FAULT is "WHERE__WHAT": as "init__handler", a handler
- * for SIGTERM set in init. Each is one thing that P-101 forbids. */
+/* Side effects of a test plugin's callback, selected by TENON_TEST_FAULT as "WHERE__WHAT":
+ * "init__handler" sets a handler for SIGTERM in init. Each is forbidden by P-101. */
 #ifndef TENON_TESTS_PLUGINS_EFFECTS_H
 #define TENON_TESTS_PLUGINS_EFFECTS_H
 
@@ -76,7 +76,7 @@ static inline void effect_streams(const char *what)
   if (strcmp(what, "closes") == 0) close(STDIN_FILENO);
 }
 
-/* where: the callback that asks. */
+/* where: the callback. */
 static inline void effects_of(const char *fault, const char *where)
 {
   size_t n = strlen(where);

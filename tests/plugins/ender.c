@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that does harm where a program opens, asks or initialises it. Tests copy the file and write over the
- * manifest's texts: "name", and "fault", which is PLACE:HARM. The place is ctor, entry, init, accept, session
+/* A runtime that does harm when a program opens, queries, initialises or uses it. Tests copy the file and write over
+ * the manifest's texts: "name", and "fault", which is PLACE:HARM. The place is ctor, entry, init, accept, session
  * (new_session), prepare, step, release, destroy or none; the harm is one of
  *
  *   segv, abort, bus, exit, quit   a signal; exit(0), _exit(0)
- *   quick, aside                   quick_exit(0); exit(0) in a thread of its own
+ *   quick, aside                   quick_exit(0); exit(0) in a new thread
  *   null                           writes to address 8
- *   hang, spin                     sleeps, computes for ever
- *   eat                            takes memory until it gets none, and uses what it did not get
- *   child                          hangs, and so does a child of it
- *   leave                          goes on well, but leaves a child behind; both write its number to the file
- * TENON_TEST_PID forge                          writes a verdict of its own on every descriptor, and ends with 0 call
- * calls the function whose address stands in TENON_TEST_CALL spawn                          does that in a thread, and
- * waits for it key                            leaves the thread a value whose destructor is the plugin's: it does that,
- * too open                           fails when a descriptor above 3 is open later                          is
- * UNAVAILABLE
+ *   hang, spin                     sleeps, computes forever
+ *   eat                            allocates until memory is exhausted, and writes through the NULL pointer
+ *   child                          hangs, and so does a child process
+ *   leave                          succeeds, but leaves a child process running; child and leave write its number to
+ *                                  the file TENON_TEST_PID
+ *   forge                          writes a forged verdict on every descriptor, and ends with 0
+ *   call                           calls the function whose address is in TENON_TEST_CALL
+ *   spawn                          does that in a thread, and waits for it
+ *   key                            sets a thread-specific value with a destructor of the plugin, which does that, too
+ *   open                           fails if a descriptor above 3 is open
+ *   later                          is UNAVAILABLE
  *
- * A session writes its host table to the address that stands in TENON_TEST_HOST. */
+ * A session writes its host table to the address in TENON_TEST_HOST. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +34,7 @@
 TN_PLUGIN_MANIFEST("runtime", "ender_____________________", "CPU\0fault=none:________________", "000", "1.0.0", "Tests",
                    "")
 
-/* The compiler may not believe its own initialiser: the file's bytes were changed. */
+/* volatile: the compiler must not rely on the initialiser, as the bytes in the file are changed. */
 static const char *volatile manifest = tn__manifest;
 
 static const char *value_of(const char *key)
@@ -61,7 +63,7 @@ static void *call_back(void *arg)
   return NULL;
 }
 
-/* Gives away its host table, as what makes buffers does with its own code. */
+/* Exposes its host table, as a plugin does that makes buffers with code of its own. */
 static void show_host(void)
 {
   const tn_host **place = address_in("TENON_TEST_HOST");
@@ -181,7 +183,7 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
   return refusal != NULL ? tn_error_set(err, TN_UNAVAILABLE, "%s", refusal) : TN_OK;
 }
 
-/* The setting "call=yes" makes it call back from here. */
+/* The setting "call=yes" makes this function call back. */
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
   const char *refusal = NULL;
@@ -255,7 +257,7 @@ static tn_plugin plugin = {
   .init = init,
 };
 
-/* By hand, as the name comes from the file. */
+/* Defined by hand, as the name comes from the manifest. */
 __attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;
 TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err);
 const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)

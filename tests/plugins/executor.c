@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit, whole: a runtime that executes straight plans by itself, in memory of its own, and calls the
- * plan's kernels for what they compute. Other plans go to level (a). With the setting share=yes it keeps layouts that
- * have one segment, and uses each for all steps of its shapes, also for several at once; with help=yes a worker of its
- * own helps the kernels. */
+/* Level (c) of the kit, complete: a runtime that executes straight plans by itself, in memory of
+ * its own, and calls the plan's kernels to compute. Other plans use level (a). With the setting
+ * share=yes it keeps layouts of one segment, and uses each for all steps of the same shapes,
+ * also concurrently; with help=yes a worker of the runtime helps the kernels. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,10 @@ static const char *const settings[] = { "share", "help" };
 
 struct tn_runtime_session {
   int share;
-  tn_kit_workers *workers; /* NULL: nobody */
+  tn_kit_workers *workers; /* NULL: no workers */
 };
 
-/* A layout that is used for all steps whose inputs have the key. */
+/* A layout used for all steps whose inputs have the key. */
 typedef struct shared {
   struct shared *next;
   tn_plan_layout *layout;
@@ -31,15 +31,15 @@ struct tn_executable {
   tn_executable *kit; /* NULL: the plan is straight */
   int share;
   pthread_mutex_t mu;
-  shared *layouts; /* guarded by mu; each stays until the end */
-  size_t steps;    /* that used them */
+  shared *layouts; /* guarded by mu; each is kept until the end */
+  size_t steps;    /* number of steps that used them */
 };
 
-/* A value while a step runs. */
+/* A value during a step. */
 typedef struct value {
   tn_view view;
-  tn_tensor *tensor; /* whose memory it is, when it is a tensor's; NULL in the arena */
-  int owned;         /* a reference */
+  tn_tensor *tensor; /* the owner of the memory if it is a tensor's; NULL in the arena */
+  int owned;         /* owns a reference to tensor */
 } value;
 
 typedef struct state {
@@ -49,7 +49,7 @@ typedef struct state {
   tn_plan_layout *layout;
   int borrowed; /* the layout is shared */
   value *values;
-  tn_view **views; /* by value; NULL = there is none yet */
+  tn_view **views; /* by value; NULL = not made yet */
   char *arena, *scratch;
 } state;
 
@@ -140,7 +140,7 @@ static tn_status set_outside(state *s, uint32_t i, tn_error *err)
   return TN_OK;
 }
 
-/* A tensor that output `index` becomes: the caller's, or a new one. */
+/* The tensor that becomes output `index`: the caller's, or a new one. */
 static tn_status make_output(state *s, uint32_t i, uint32_t index, tn_error *err)
 {
   tn_layout_value v = { .struct_size = sizeof v };
@@ -152,7 +152,7 @@ static tn_status make_output(state *s, uint32_t i, uint32_t index, tn_error *err
   return st;
 }
 
-/* A value that a segment computes, before it is computed. */
+/* A value that a segment is about to compute. */
 static tn_status place(state *s, uint32_t i, tn_error *err)
 {
   tn_layout_value v = { .struct_size = sizeof v };
@@ -183,9 +183,9 @@ static tn_status place(state *s, uint32_t i, tn_error *err)
   return TN_OK;
 }
 
-/* ---- layouts that steps share ---- */
+/* ---- layouts shared by steps ---- */
 
-/* What a layout follows from: shapes, and the values of small whole numbers, which may be shapes. */
+/* The key of a layout: shapes, and the values of small integer tensors, which may be shapes. */
 static size_t write_key(tn_tensor *const *inputs, size_t n, int64_t *key)
 {
   size_t size = 0;
@@ -209,7 +209,7 @@ static tn_status make_shared(state *s, tn_tensor *const *inputs, size_t n, share
   tn_layout_segment segment = { .struct_size = sizeof segment, .is_last = 1 };
   tn_status st = tn_kit_layout(s->plan, inputs, n, &s->layout, err);
   if (st == TN_OK && tn_plan_n_instructions(s->plan) > 0) st = tn_kit_layout_segment(s->layout, 0, &segment, err);
-  if (st != TN_OK || !segment.is_last) { /* what comes next is one step's alone */
+  if (st != TN_OK || !segment.is_last) { /* further segments depend on the step */
     tn_free(made);
     return st;
   }
@@ -284,7 +284,7 @@ static tn_status run_segment(state *s, size_t number, tn_bool *last, tn_error *e
   return st;
 }
 
-/* Elements that are bytes and own nothing. */
+/* Elements that are bytes and own nothing else. */
 static int is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
 
 static tn_status copy_into(tn_tensor *to, const tn_view *from, tn_error *err)
@@ -303,7 +303,7 @@ static tn_status copy_into(tn_tensor *to, const tn_view *from, tn_error *err)
   return st;
 }
 
-/* The program's own copy of a value, unless it is there already. */
+/* Makes the program's own copy of a value, unless it exists already. */
 static tn_status give(state *s, size_t o, tn_error *err)
 {
   value *v = &s->values[tn_plan_output(s->plan, o)];

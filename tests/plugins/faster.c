@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel plugin that is what its manifest says. Tests copy the file and write another name, op, rank or fault over
- * the manifest's texts. Its kernel has the rank of the plugin and gives x + rank + 1000, whatever the op should
- * compute, so that a test sees who computed. The key "fault" names what it does wrong:
+/* A kernel plugin controlled by its manifest. Tests copy the file and write another name, op, rank or fault over the
+ * manifest's texts. Its kernel has the rank of the plugin and returns x + rank + 1000, whatever the op should compute,
+ * so that a test can identify the plugin. The key "fault" selects a fault:
  *
  *   none               nothing
  *   create, prepare    the kernel declines each node, or all shapes
@@ -18,7 +18,7 @@
 TN_PLUGIN_MANIFEST_KERNELS("kernels", "faster____________", "CPU\0fault=none______", "000", "1.0.0", "Tests", "",
                            "Other@CPU:float;OpName______@CPU")
 
-/* The compiler may not believe its own initialiser: the file's bytes were changed. */
+/* volatile: the compiler must not rely on the initialiser, as the bytes in the file are changed. */
 static const char *volatile manifest = tn__manifest;
 
 static const char *value_of(const char *key)
@@ -90,7 +90,7 @@ static tn_plugin plugin = {
   .register_kernels = register_kernels,
 };
 
-/* By hand, as the name comes from the file. */
+/* Defined by hand, as the name comes from the manifest. */
 __attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;
 TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err);
 const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that breaks one rule of those that its author has to keep, named by the variable TENON_TEST_FAULT, for
- * tests of tenon-conformance. Without it, or with "none", it breaks none. What each name does stands where it is asked
- * for; those of the plugin's beginning are here, those of sessions in faults_session.h. */
+/* A runtime that breaks one rule for authors of plugins, selected by the variable
+ * TENON_TEST_FAULT, for tests of tenon-conformance. Without it, or with "none", it breaks none.
+ * Each fault is described where it is tested for; those of loading are here, those of sessions
+ * in faults_session.h. */
 #include "faults_session.h"
 
 /* ---- being opened ---- */
@@ -29,7 +30,8 @@ __attribute__((constructor)) static void opened(void)
   come_to_grief("open");
 }
 
-/* A plugin whose end at exit is not that of the library: it wants its sessions gone. */
+/* A plugin that runs code when it is unloaded at exit, and expects its sessions to be closed by
+ * then. */
 __attribute__((destructor)) static void closed(void)
 {
   if (is("exit_abort") && atomic_load(&live) > 0) abort();
@@ -52,14 +54,14 @@ static tn_status shutdown_(tn_error *err)
   if (is("shutdown_refuses")) return tn_error_set(err, TN_FAILED_PRECONDITION, "it is busy");
   if (is("shutdown_half")) {
     atomic_store(&is_shut, 1);
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is busy, and has given up all the same");
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is busy, but ended nevertheless");
   }
   atomic_store(&is_shut, 1);
   drop_kept();
   return TN_OK;
 }
 
-/* ---- what it says of itself ---- */
+/* ---- its description of itself ---- */
 
 static tn_session_factory factories_[2];
 static const tn_session_factory *factories[] = { &factories_[0], &factories_[1] };
@@ -96,18 +98,26 @@ static const tn_plugin *describe(void)
   if (is("null_factory")) factories[1] = NULL;
   bool two = is("two_equal") || is("bad_factory_name") || is("null_factory");
   plugin = (tn_plugin){
-    .struct_size = is("short_plugin") ? 24 : is("huge_plugin") ? (size_t)1 << 40 : TN_PLUGIN_SIZE,
-    .abi_major = TN_ABI_MAJOR + (is("code_newer") ? 1 : is("code_older") ? -1 : 0),
+    .struct_size = TN_PLUGIN_SIZE,
+    .abi_major = TN_ABI_MAJOR,
     .abi_minor = TN_ABI_MINOR + (is("code_minor") ? 1 : 0),
     .kind = is("code_kind") ? TN_PLUGIN_KERNELS : TN_PLUGIN_RUNTIME,
-    .name = is("code_name") ? "test.liar" : is("code_no_name") ? NULL : "test.faults",
+    .name = "test.faults",
     .version = "1.0.0",
     .types = is("code_types") ? "GPU" : "CPU",
     .factories = factories,
-    .n_factories = is("no_factories") ? 0 : is("many_factories") ? (size_t)1 << 40 : two ? 2 : 1,
+    .n_factories = two ? 2 : 1,
     .init = init,
     .shutdown = shutdown_,
   };
+  if (is("short_plugin")) plugin.struct_size = 24;
+  if (is("huge_plugin")) plugin.struct_size = (size_t)1 << 40;
+  if (is("code_newer")) plugin.abi_major++;
+  if (is("code_older")) plugin.abi_major--;
+  if (is("code_name")) plugin.name = "test.liar";
+  if (is("code_no_name")) plugin.name = NULL;
+  if (is("no_factories")) plugin.n_factories = 0;
+  if (is("many_factories")) plugin.n_factories = (size_t)1 << 40;
   return &plugin;
 }
 

@@ -24,7 +24,7 @@ static const char *fault = "none";
 static int is(const char *name) { return strcmp(fault, name) == 0; }
 static int begins_with(const char *prefix) { return strncmp(fault, prefix, strlen(prefix)) == 0; }
 
-/* Ends by a signal also where a sanitizer would report it and exit. */
+/* Ends by a signal, even if a sanitizer would report it and exit. */
 static void crash(void)
 {
   signal(SIGSEGV, SIG_DFL);
@@ -33,8 +33,8 @@ static void crash(void)
 
 struct tn_runtime_session {
   void *more;
-  const char *target;  /* of the options */
-  int first;           /* its first letter when the session was made */
+  const char *target;  /* from the options */
+  int first;           /* first letter of target when the session was created */
   tn_runtime_session *next;
 };
 
@@ -43,7 +43,7 @@ static atomic_int is_shut; /* its shutdown was called */
 static atomic_int inside;  /* calls of new_session */
 static tn_runtime_session *kept;
 
-/* A thread that works for as long as the process. */
+/* A thread that works until the process ends. */
 static void *work_on(void *user)
 {
   (void)user;
@@ -69,7 +69,7 @@ static void pause_ms(int ms)
 
 /* ---- options ---- */
 
-static void *volatile leaked; /* so that no compiler leaves the allocation out */
+static void *volatile leaked; /* volatile, so that compilers keep the allocation */
 
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
@@ -102,7 +102,8 @@ static int32_t rank_for_options(const tn_session_factory *self, const tn_session
 {
   (void)self, (void)options;
   effects_of(fault, "rank");
-  return is("rank_raises") ? rank + 1 : is("rank_below") ? -1 : rank;
+  if (is("rank_raises")) return rank + 1;
+  return is("rank_below") ? -1 : rank;
 }
 
 static tn_status health(const tn_session_factory *self, tn_error *err)
@@ -197,7 +198,7 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   if (is("destroy_crash")) *(volatile int *)NULL = 1;
   if (is("destroy_exit")) exit(0);
   atomic_fetch_sub(&live, 1);
-  if (is("session_outlives")) { /* its factory's shutdown frees them */
+  if (is("session_outlives")) { /* freed by its factory's shutdown */
     s->next = kept;
     kept = s;
     return;
@@ -245,7 +246,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void thread_ends(void *user)
 {
   (void)user;
-  if (atomic_load(&is_shut)) abort(); /* it thinks that it is gone */
+  if (atomic_load(&is_shut)) abort(); /* it assumes that the runtime is gone */
 }
 
 static void make_key(void) { pthread_key_create(&key, thread_ends); }
@@ -256,7 +257,7 @@ static void given_back(void *user, void *data, size_t bytes)
   free(data);
 }
 
-/* In place of output 0: a value in memory of the plugin's own, or one of another type. */
+/* Replaces output 0 by a value in memory of the plugin, or by one of another type. */
 static tn_status replace_output(tn_step *s, tn_dtype dtype, bool own, tn_error *err)
 {
   tn_tensor *t = NULL;
@@ -284,7 +285,7 @@ static void scribble(tn_step *s)
   }
 }
 
-/* Of a step that the kit ran. */
+/* Changes the results of a step run by the kit. */
 static tn_status spoil(tn_step *s, tn_status st, tn_error *err)
 {
   if (st != TN_OK && is("step_silent")) return tn_error_clear(err), TN_INTERNAL;
@@ -336,7 +337,7 @@ static tn_status execute(const tn_session_factory *self, tn_runtime_session *ses
     if (!alone) return tn_error_set(err, TN_FAILED_PRECONDITION, "one operation after the other");
   }
   tn_status st = tn_kit_step(executable, s, err);
-  while (is("eager_deaf") && st == TN_CANCELLED) st = tn_kit_step(executable, s, err); /* it will have its result */
+  while (is("eager_deaf") && st == TN_CANCELLED) st = tn_kit_step(executable, s, err); /* insists on its result */
   if (st != TN_OK && is("eager_silent")) return tn_error_clear(err), TN_INTERNAL;
   if (st != TN_OK && is("eager_hides")) return tn_error_clear(err), TN_OK;
   if (st == TN_OK && is("eager_scribbles")) scribble(s);
@@ -344,7 +345,7 @@ static tn_status execute(const tn_session_factory *self, tn_runtime_session *ses
   return st == TN_OK && is("eager_other_type") ? replace_output(s, TN_DOUBLE, false, err) : st;
 }
 
-/* A device that is the host's memory by another name. */
+/* A device that is host memory under another name. */
 static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
                             tn_executable **out, tn_error *err)
 {
@@ -383,7 +384,7 @@ static const void *get_extension(const tn_session_factory *self, const char *nam
   static tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = execute }, others[4096];
   static atomic_int n;
   (void)self;
-  if (is("extension_crash") && strlen(name) == 0) return NULL; /* of a name that is none, too */
+  if (is("extension_crash") && strlen(name) == 0) return NULL; /* also for an empty name */
   if (begins_with("copy_")) eager.prepare_on = is("copy_alone") ? NULL : prepare_on, eager.copy = copy;
   if (is("extension_short")) eager.struct_size = 0;
   if (is("extension_huge")) eager.struct_size = (size_t)1 << 40;
@@ -412,7 +413,7 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   if (is("reset_fails")) return tn_error_set(err, TN_NOT_FOUND, "it knows no container '%s'", n > 0 ? names[0] : "");
   if (is("reset_unknown_fatal"))
     for (size_t i = 0; i < n; i++)
-      if (strstr(names[i], "nobody") != NULL)
+      if (strstr(names[i], "absent") != NULL)
         return tn_error_set(err, TN_NOT_FOUND, "there is no container '%s'", names[i]);
   if (is("reset_clears")) names = known, n = sizeof known / sizeof *known;
   if (is("reset_forgets") && n > 1) n--;
@@ -423,7 +424,7 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   if (is("stale_names") && n > 0) stale_name = names[0];
   tn_status st = tn_kit_reset(self, names, n, flags, err);
   for (int i = 0; is("reset_waits") && i < 1000 && atomic_load(&live) > 0; i++)
-    pause_ms(2); /* for its sessions to go */
+    pause_ms(2); /* time for its sessions to close */
   return st;
 }
 

@@ -2,17 +2,17 @@
 /* A runtime that breaks one rule, for tests of tenon-conformance: faulty.so:fault=NAME. The kit runs its plans.
  *
  *   none       nothing
- *   deaf       a step goes on although it was cancelled or its time is over
+ *   deaf       a step continues although it was cancelled or is past its time limit
  *   scribbles  writes into a feed
- *   loses      leaves out its first output
- *   lies       gives 42 from the second step of a session on
- *   hides      says that a step that failed went well
+ *   loses      omits its first output
+ *   lies       returns 42 from the second step of a session on
+ *   hides      reports success for a failed step
  *   exits      ends the process in a step, with status 0
- *   crashes    writes to no memory in a step
- *   hangs      never comes back from new_session
- *   forgets    its reset leaves out the last of the containers
- *   clears     its reset takes containers that were not named
- *   no_reset, no_partial_runs    has none, and says so (that breaks no rule) */
+ *   crashes    writes to an invalid address in a step
+ *   hangs      never returns from new_session
+ *   forgets    its reset skips the last container
+ *   clears     its reset clears containers that were not named
+ *   no_reset, no_partial_runs    does not support them, and says so (that breaks no rule) */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

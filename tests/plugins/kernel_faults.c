@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel plugin that breaks one rule, named by the variable TENON_TEST_FAULT, for tests of tenon-conformance: a
- * kernel for Neg on floats. Without it, or with "none", it breaks none. */
+/* A kernel plugin that breaks one rule, selected by the variable TENON_TEST_FAULT, for tests of
+ * tenon-conformance: a kernel for Neg on floats. Without it, or with "none", it breaks none. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest runtime: the four things that are required and nothing else (P-38). The kit runs its plans. */
+/* The smallest runtime: only the four required callbacks (P-38). The kit runs its plans. */
 #include <tenon/runtime.h>
 
 TN_PLUGIN_MANIFEST("runtime", "test.minimal", "CPU", "0", "1.2.3", "Tests", "")
@@ -24,7 +24,7 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   tn_free(session);
 }
 
-/* A struct of an older header: the slots behind destroy_session do not exist for it (P-26). */
+/* A struct of an older header: it ends before the slots after destroy_session (P-26). */
 static const tn_session_factory factory = {
   .struct_size = TN_SESSION_FACTORY_MIN_SIZE,
   .name = "test.minimal",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared object that is no plugin: it must be refused without being opened (P-20). */
+/* A shared object that is not a plugin: it must be rejected without being opened (P-20). */
 #include <stdlib.h>
 
 int tenon_test_no_plugin(void);

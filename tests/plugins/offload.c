@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit with parts that the runtime runs: this one computes every instruction of a part by the plan's
- * kernel, in memory that no other value has, and gives back what the part says that others read. The setting take=half
- * takes every second part, take=none none; fail=take and fail=run fail. */
+/* Level (a) of the kit with parts run by the runtime: this one computes every instruction of a
+ * part with the plan's kernel, in memory that no other value uses, and returns the values that
+ * the part declares as read by others. The setting take=half takes every second part, take=none
+ * none; fail=take and fail=run fail. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct tn_runtime_session {
   _Atomic size_t offered, taken, runs, released;
 };
 
-/* A part that was taken. */
+/* A part taken by the runtime. */
 typedef struct handle {
   tn_runtime_session *session;
   const tn_kit_part *part;
@@ -28,8 +29,8 @@ typedef struct handle {
 typedef struct state {
   const handle *h;
   tn_step *step;
-  tn_view *values; /* by value of the plan */
-  void **blocks;   /* by value: memory of its own */
+  tn_view *values; /* indexed by value of the plan */
+  void **blocks;   /* indexed by value: memory of the part */
 } state;
 
 /* ---- the session ---- */
@@ -67,7 +68,7 @@ static tn_status take(void *user, const tn_kit_part *part, void **out, tn_error 
 {
   tn_runtime_session *session = user;
   size_t number = atomic_fetch_add(&session->offered, 1);
-  if (strcmp(session->fail, "take") == 0) return tn_error_set(err, TN_UNAVAILABLE, "the device was not there");
+  if (strcmp(session->fail, "take") == 0) return tn_error_set(err, TN_UNAVAILABLE, "the device was missing");
   if (strcmp(session->take, "none") == 0 || (strcmp(session->take, "half") == 0 && number % 2 == 1)) return TN_OK;
   handle *h = malloc(sizeof *h);
   if (h == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a part");
@@ -87,11 +88,11 @@ static void release(void *user, void *h)
 static void *allocate(size_t bytes)
 {
   void *p = aligned_alloc(64, bytes == 0 ? 64 : (bytes + 63) / 64 * 64);
-  if (p != NULL) memset(p, 0xab, bytes); /* what is not computed is seen */
+  if (p != NULL) memset(p, 0xab, bytes); /* makes elements that are not computed noticeable */
   return p;
 }
 
-/* A constant, or what follows from shapes, when it is read first. */
+/* Obtains a constant, or a value that follows from shapes, when it is first read. */
 static tn_status bring(state *s, uint32_t v, tn_error *err)
 {
   tn_layout_value l = { .struct_size = sizeof l };
@@ -105,12 +106,12 @@ static tn_status bring(state *s, uint32_t v, tn_error *err)
     st = tn_plan_get_value(s->h->part->plan, l.source, &p, err);
   if (l.place == TN_PLACE_CONSTANT) data = tn_tensor_data(p.constant);
   else if (l.place != TN_PLACE_KNOWN)
-    return tn_error_set(err, TN_INTERNAL, "the part reads value %u, which nobody gave", v);
+    return tn_error_set(err, TN_INTERNAL, "the part reads value %u, which was not provided", v);
   s->values[v] = (tn_view){ .data = (void *)data, .dims = l.dims, .count = l.count, .dtype = l.dtype, .rank = l.rank };
   return st;
 }
 
-/* The output of an instruction that computes nothing: an input's memory. */
+/* The output of an instruction that computes nothing: it uses an input's memory. */
 static tn_status show(state *s, const tn_plan_instruction *in, uint32_t out, tn_error *err)
 {
   tn_layout_value l = { .struct_size = sizeof l }, from = { .struct_size = sizeof from };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An OpenCL that fails on demand: a library that stands in place of the ICD loader, passes every call on to the real
- * one, counts what is alive, and fails the calls that it was told to. A test finds the functions at the end of this
- * file with dlsym; what happens before a test can call them is told by the environment: TENON_TEST_OPENCL        path
- * of the real loader TENON_TEST_OPENCL_FAIL   "clGetDeviceInfo:3:-5": the third call of it gives -5; "3+": all from the
- * third on TENON_TEST_OPENCL_TYPES  "cpu,gpu": of what type the devices say they are; one that says gpu says too that
- * its memory is its own, so that everything is copied to it and from it TENON_TEST_OPENCL_MOST   so many bytes are the
- * most that a device says it gives at once */
+/* An OpenCL that fails on demand: a library that replaces the ICD loader, passes every call on to the real one, counts
+ * live objects, and fails selected calls. A test finds the functions at the end of this file with dlsym; before it can
+ * call them, the environment controls the library:
+ *
+ *   TENON_TEST_OPENCL        path of the real loader
+ *   TENON_TEST_OPENCL_FAIL   "clGetDeviceInfo:3:-5": the third call of it returns -5; "3+": all from the third on
+ *   TENON_TEST_OPENCL_TYPES  "cpu,gpu": the types that the devices claim; a claimed gpu also claims memory of its own,
+ *                            so that everything is copied to it and from it
+ *   TENON_TEST_OPENCL_MOST   the largest allocation in bytes that a device claims to support */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -17,8 +19,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* C(name, parameters, arguments, KIND, ±n): returns a code. N(type, name, parameters, arguments, kind): returns an
- * object and writes a code. A call that went well changes how many of that kind are alive. */
+/* C(name, parameters, arguments, KIND, ±n): returns a code. N(type, name, parameters, arguments,
+ * kind): returns an object and writes a code. A successful call changes the number of live
+ * objects of that kind. */
 enum { NOTHING, CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, MAPS, N_KINDS };
 
 #define WAITS cl_uint n_waits, const cl_event *waits, cl_event *event
@@ -114,7 +117,7 @@ static const char *const names[] = {
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *real;
-static long calls[N_FUNCTIONS], alive[N_KINDS]; /* guarded by mu, as what follows */
+static long calls[N_FUNCTIONS], alive[N_KINDS]; /* guarded by mu, like the following */
 static struct {
   int function; /* -1: none */
   long nth, seen;
@@ -149,7 +152,7 @@ static void begin(void)
   read_fault(getenv("TENON_TEST_OPENCL_FAIL"));
 }
 
-/* The real function; NULL with the code when this call fails. */
+/* Returns the real function, or NULL with the code if this call must fail. */
 static void *enter(int function, cl_int *code)
 {
   pthread_once(&once, begin);
@@ -161,7 +164,8 @@ static void *enter(int function, cl_int *code)
     fails = fault.for_good ? fault.seen >= fault.nth : fault.seen == fault.nth;
     if (fails) fault.met = 1;
   }
-  *code = fails ? fault.code : real == NULL ? -1001 : CL_SUCCESS;
+  *code = real == NULL ? -1001 : CL_SUCCESS;
+  if (fails) *code = fault.code;
   pthread_mutex_unlock(&mu);
   return *code == CL_SUCCESS ? dlsym(real, names[function]) : NULL;
 }
@@ -175,8 +179,8 @@ static void count(int kind, int n)
 
 /* ---- the functions ---- */
 
-/* What releases or waits does it also when it is to fail: where a driver fails there, nothing is kept and nothing runs
- * on, either. */
+/* A function that releases or waits does so even if it must fail: a driver that fails there
+ * keeps nothing, and nothing runs on, either. */
 #define CODE_FUNCTION(name, parameters, arguments, kind, change)                   \
   EXPORT cl_int CL_API_CALL cl##name parameters                                    \
   {                                                                                \
@@ -209,7 +213,8 @@ CODES(CODE_FUNCTION)
   }
 OBJECTS(OBJECT_FUNCTION)
 
-/* The type that the environment gives to the device, by the order in which they were first asked for it. */
+/* The type that the environment assigns to the device; devices are numbered in the order of
+ * their first query. */
 static cl_device_type told_type(cl_device_id device, cl_device_type type)
 {
   static cl_device_id seen[16];
@@ -254,7 +259,8 @@ EXPORT const char *opencl_faults_function(int i);
 EXPORT long opencl_faults_calls(int i);
 EXPORT void opencl_faults_alive(char *text, size_t size);
 
-/* From now the nth call of the function gives the code, with for_good all after it, too. NULL ends it. */
+/* From now on, the nth call of the function returns the code; with for_good all calls after it,
+ * too. NULL ends this. */
 void opencl_faults_set(const char *function, long nth, int for_good, int code)
 {
   pthread_once(&once, begin);
@@ -268,7 +274,7 @@ void opencl_faults_set(const char *function, long nth, int for_good, int code)
   pthread_mutex_unlock(&mu);
 }
 
-/* Whether the call was met. */
+/* Whether the failing call was made. */
 int opencl_faults_met(void)
 {
   pthread_mutex_lock(&mu);
@@ -277,7 +283,7 @@ int opencl_faults_met(void)
   return met;
 }
 
-/* Function i, NULL past the end; how often it was called. */
+/* Function i, or NULL past the end; the number of its calls. */
 const char *opencl_faults_function(int i) { return i >= 0 && i < N_FUNCTIONS ? names[i] : NULL; }
 long opencl_faults_calls(int i)
 {

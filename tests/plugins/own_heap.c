@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime with a heap of its own, which knows each of its blocks: memory that comes back from the wrong side, twice
- * or never ends the process or is told by shutdown. It keeps the setting "note" of each session, and shows it as its
- * device's memory. */
+/* A runtime with a heap of its own that tracks each block: memory that is freed by the wrong
+ * side or twice ends the process, and memory that is never freed is reported by shutdown. It
+ * keeps the setting "note" of each session, and reports it as the memory of its device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ TN_PLUGIN_MANIFEST("runtime", "test.own_heap", "CPU", "0", "1.0.0", "Tests", "")
 #define BLOCKS 4096
 #define MAGIC 0x746e6f68656170u
 
-/* Blocks of one size; one that is given back is spoilt and not used again. */
+/* Blocks of one size; a freed block is filled and not reused. */
 static struct block {
   unsigned long long magic;
   char bytes[64];
@@ -38,7 +38,7 @@ static void own_free(void *memory)
 
 struct tn_runtime_session {
   char *note;
-  void *of_host; /* from tn_alloc */
+  void *of_host; /* allocated by tn_alloc */
 };
 
 static const char *const settings[] = { "note" };
@@ -84,7 +84,7 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   own_free(s);
 }
 
-static char *device_name; /* of the heap, until shutdown */
+static char *device_name; /* allocated in the heap, until shutdown */
 
 static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *s, size_t i, tn_device_info *out,
                               tn_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (b) of the kit: a runtime with a thread of its own, which runs every other instruction; the thread that called
- * Run runs the others. The setting "wrong" says what it does amiss: "twice", "unknown", "never", "early". */
+/* Level (b) of the kit: a runtime with a thread of its own, which runs every other instruction;
+ * the thread that called Run runs the others. The setting "wrong" selects a mistake: "twice",
+ * "unknown", "never", "early". */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -28,7 +29,7 @@ struct tn_runtime_session {
 
 static const char *const settings[] = { "wrong" };
 
-/* Takes what was given last, of one step or of any; the lock is held. */
+/* Takes the item added last, of one step or of any; the lock is held. */
 static int take(tn_runtime_session *s, const tn_step *step, item *out)
 {
   for (size_t i = s->n; i-- > 0;) {

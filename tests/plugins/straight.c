@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit: a runtime that knows a few ops on float scalars and executes plans by itself. It takes straight
- * plans only. With the setting "blind=1" it does not ask first, and meets the first instruction that it cannot be
- * shown. */
+/* Level (c) of the kit: a runtime that knows a few ops on float scalars and executes plans by
+ * itself. It accepts straight plans only. With the setting "blind=1" it does not check first,
+ * and reads instructions until one is refused. */
 #include <string.h>
 
 #include <tenon/runtime.h>
@@ -51,7 +51,7 @@ static tn_status knows_all(const tn_plan *plan, tn_error *err)
     tn_status st = tn_plan_get_instruction(plan, i, &in, err);
     if (st != TN_OK) return st;
     while (k < 4 && strcmp(tn_operation_type(in.op), known[k]) != 0) k++;
-    if (k == 4) return tn_error_set(err, TN_UNIMPLEMENTED, "op '%s' is not known here", tn_operation_type(in.op));
+    if (k == 4) return tn_error_set(err, TN_UNIMPLEMENTED, "op '%s' is not supported", tn_operation_type(in.op));
   }
   return tn_plan_n_values(plan) <= MOST_VALUES ? TN_OK : tn_error_set(err, TN_UNIMPLEMENTED, "too many values");
 }
@@ -83,7 +83,7 @@ static tn_status compute(const tn_plan *plan, tn_step *step, float *values, tn_e
     if (st != TN_OK) return st;
     const tn_tensor *t = v.kind == TN_VALUE_FEED ? tn_step_input(step, v.index) : v.constant;
     if (v.kind != TN_VALUE_COMPUTED && (v.dtype != TN_FLOAT || tn_tensor_rank(t) != 0))
-      return tn_error_set(err, TN_UNIMPLEMENTED, "value %zu is no float scalar", i);
+      return tn_error_set(err, TN_UNIMPLEMENTED, "value %zu is not a float scalar", i);
     if (v.kind != TN_VALUE_COMPUTED) values[i] = *(const float *)tn_tensor_data((tn_tensor *)t);
   }
   for (size_t i = 0; i < tn_plan_n_instructions(plan); i++) {
@@ -92,7 +92,13 @@ static tn_status compute(const tn_plan *plan, tn_step *step, float *values, tn_e
     if (st != TN_OK) return st;
     const char *op = tn_operation_type(in.op);
     float a = values[in.inputs[0]], b = in.n_inputs > 1 ? values[in.inputs[1]] : 0;
-    values[in.outputs[0]] = *op == 'A' ? a + b : *op == 'M' ? a * b : *op == 'N' ? -a : a;
+    float *out = &values[in.outputs[0]];
+    switch (*op) {
+    case 'A': *out = a + b; break;
+    case 'M': *out = a * b; break;
+    case 'N': *out = -a; break;
+    default: *out = a; break;
+    }
   }
   return TN_OK;
 }

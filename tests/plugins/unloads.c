@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that may be unmapped (P-74). Its shutdown refuses while the variable TENON_TEST_BUSY is set. It counts its
- * inits, from 1 after each mapping, and logs them. */
+/* A runtime that may be unmapped (P-74). Its shutdown refuses while the variable TENON_TEST_BUSY
+ * is set. It counts its inits, from 1 after each mapping, and logs them. */
 #include <stdlib.h>
 
 #include <tenon/runtime.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders of plugins and what people say about them: search list, files beside plugins, variables, and folders that
- * are no good (P-02, P-07, P-21, P-22, P-65). */
+/* Folders of plugins and their configuration: search list, files beside plugins, variables, and
+ * unusable folders (P-02, P-07, P-21, P-22, P-65). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <locale.h>
@@ -39,7 +39,7 @@ static int count_logged(const char *text)
   return n;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static tn_status load(const char *name)
 {
@@ -86,7 +86,8 @@ static void beside(const char *folder, const char *file, const char *text)
 
 /* ---- the search list ---- */
 
-/* P-02: the variable adds in front of the installed folder; with the other one it stands alone. */
+/* P-02: TENON_PLUGIN_PATH is searched before the installed folder; with the other variable it
+ * replaces that folder. */
 static void search__only_replaces_the_installed_folder(void)
 {
   static const char *const off[] = { "", "0", NULL };
@@ -108,8 +109,8 @@ static void search__only_replaces_the_installed_folder(void)
   plugin_search(folder);
 }
 
-/* P-10: each folder that cannot be read says why, and the others are read. */
-static void search__folders_that_cannot_be_read_say_why(void)
+/* P-10: each unreadable folder is listed with the reason, and the others are read. */
+static void search__unreadable_folders_have_a_reason(void)
 {
   const char *good = plugin_folder(), *bad = plugin_folder(), *fault = NULL;
   char path[3000];
@@ -119,7 +120,7 @@ static void search__folders_that_cannot_be_read_say_why(void)
   beside(bad, "file", "x");
   snprintf(path, sizeof(path), "/nowhere:%s/one:%s/file:%s", bad, bad, good);
   plugin_search(path);
-  static const char *const wanted[] = { "it does not exist", "its symbolic links go in a circle", "it is no folder",
+  static const char *const wanted[] = { "it does not exist", "its symbolic links form a loop", "it is not a folder",
                                         "" };
   for (size_t i = 0; i < 4; i++) {
     REQUIRE_OK(tn_runtime_directory_at(i, NULL, &fault, &err), &err);
@@ -152,8 +153,8 @@ static void search__unreadable_folder_is_a_note(void)
   CHECK_INT(status, 0);
 }
 
-/* What the environment has wrong is told to who asks. */
-static void search__notes_are_told(void)
+/* Mistakes in the environment are reported to the caller. */
+static void search__notes_are_reported(void)
 {
   char notes[2000];
   size_t needed = 0;
@@ -168,7 +169,7 @@ static void search__notes_are_told(void)
   CHECK_STR(notes, "");
 }
 
-/* P-07: a variable of libltdl's leads nowhere. */
+/* P-07: variables of libltdl have no effect. */
 static void search__variables_of_libltdl_are_not_read(void)
 {
   const char *folder = plugin_folder(), *other = plugin_folder();
@@ -180,11 +181,11 @@ static void search__variables_of_libltdl_are_not_read(void)
   unsetenv("LTDL_LIBRARY_PATH");
 }
 
-/* Where words are sorted a_c stands behind ab. */
+/* In locales that sort by words a_c comes after ab. */
 static const char *const in_order[] = { "a.so", "a1.so", "a_b.so", "a_c.so", "ab.so", "b.so", "b0.so", "ba.so" };
 #define N_FILES (sizeof(in_order) / sizeof(in_order[0]))
 
-/* The folder's files are listed in this order, and the first of them that offers a name has it. */
+/* The folder's files are listed in this order, and the first one with a name owns it. */
 static void check_order(const char *folder, const char *where)
 {
   size_t n = 0;
@@ -200,7 +201,7 @@ static void check_order(const char *folder, const char *where)
   CHECK_MSG(n == N_FILES, "%s: %zu files", where, n);
 }
 
-/* Makes a locale that sorts by letters first, where the system has what that takes. */
+/* Creates a locale that sorts by letters first, if the system supports that. */
 static const char *make_locale(void)
 {
   static char command[3000];
@@ -210,18 +211,18 @@ static const char *make_locale(void)
   return "en_US.UTF-8";
 }
 
-/* P-05: by the bytes of their names, on each file system and in each locale. */
-static void search__order_is_that_of_bytes_everywhere(void)
+/* P-05: sorted by the bytes of their names, on each file system and in each locale. */
+static void search__order_is_by_bytes_everywhere(void)
 {
   char other[] = "/dev/shm/tenon-order-XXXXXX";
   const char *folders[] = { plugin_folder(), mkdtemp(other) };
   const char *locales[] = { "C", "C.UTF-8", make_locale() };
-  for (size_t k = 0; k < 2; k++) /* the second one is filled the other way round */
+  for (size_t k = 0; k < 2; k++) /* the second folder is filled in reverse order */
     for (size_t i = 0; folders[k] != NULL && i < N_FILES; i++)
       plugin_chameleon(folders[k], in_order[k == 0 ? (i * 5 + 3) % N_FILES : N_FILES - 1 - i], "t.s_order", 0, "none");
   for (size_t i = 0; i < 3; i++) {
     if (setlocale(LC_ALL, locales[i]) == NULL) {
-      tap_note("there is no locale %s", locales[i]);
+      tap_note("locale %s is not available", locales[i]);
       continue;
     }
     if (i == 2 && strcoll("a_c.so", "ab.so") <= 0) tap_note("locale %s sorts by bytes, too", locales[i]);
@@ -237,7 +238,8 @@ static void search__order_is_that_of_bytes_everywhere(void)
 
 /* ---- files beside plugins ---- */
 
-/* P-21: a plugin that its administrator disables is listed as that, and hides no other of its name. */
+/* P-21: a plugin disabled by its administrator is listed as disabled, and does not hide others
+ * of its name. */
 static void sidecar__disables_without_deleting(void)
 {
   const char *first = plugin_folder(), *second = plugin_folder();
@@ -254,7 +256,7 @@ static void sidecar__disables_without_deleting(void)
   CHECK_STR(one.reason, path);
   CHECK_STATUS(load("t.c_off"), TN_FAILED_PRECONDITION, &err);
   CHECK_CONTAINS(tn_error_message(&err), "it is disabled: ");
-  CHECK_STATUS(load("t.c_none"), TN_NOT_FOUND, &err); /* P-54: the list has it, with the reason */
+  CHECK_STATUS(load("t.c_none"), TN_NOT_FOUND, &err); /* P-54: listed, with the reason */
   CHECK_CONTAINS(tn_error_message(&err), "it is disabled: ");
   snprintf(path, sizeof(path), "%s:%s", first, second);
   plugin_search(path);
@@ -264,8 +266,8 @@ static void sidecar__disables_without_deleting(void)
   CHECK_INT(plugin_count_mapped(second), 1);
 }
 
-/* P-21, P-58: options, environment, the file, the manifest. */
-static void sidecar__rank_stands_between_environment_and_manifest(void)
+/* P-21, P-58: precedence is options, environment, file, manifest. */
+static void sidecar__rank_is_between_environment_and_manifest(void)
 {
   const char *folder = plugin_folder();
   char text[8000];
@@ -281,7 +283,7 @@ static void sidecar__rank_stands_between_environment_and_manifest(void)
   CHECK_CONTAINS(text, "a.so) rank 300: accepted");
   CHECK_OK(load("t.c_rank"), &err);
   beside(folder, "a.conf", "rank=0");
-  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* of one that is loaded, too */
+  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* also of a loaded plugin */
   CHECK_INT(listed_file(plugin_path(folder, "a.so")).rank, 0);
   set("TENON_RANK", "t.c_rank=700");
   CHECK_INT(listed_file(plugin_path(folder, "a.so")).rank, 700);
@@ -293,8 +295,8 @@ static void sidecar__rank_stands_between_environment_and_manifest(void)
   CHECK_OK(tn_runtime_unregister("t.c_rank", &err), &err);
 }
 
-/* P-58: the options' ranks hold for plugins that are opened for this choice, too. */
-static void rank__of_the_options_holds_for_what_is_opened_now(void)
+/* P-58: ranks in the options also apply to plugins opened for this choice. */
+static void rank__of_the_options_applies_to_plugins_opened_now(void)
 {
   const char *folder = plugin_folder();
   char text[8000];
@@ -312,33 +314,33 @@ static void rank__of_the_options_holds_for_what_is_opened_now(void)
   CHECK_OK(tn_runtime_unregister("t.r_second", &err), &err);
 }
 
-/* P-21: settings of the file are those of a target that does not say them. */
+/* P-21: the file's settings apply if the target does not name them. */
 static void sidecar__options_complete_the_target(void)
 {
   const char *folder = plugin_folder();
   tn_session_options *options = NULL;
   tn_session *session = NULL;
-  plugin_copy("crashing", folder, "a.so"); /* takes the setting `how`, and no other */
+  plugin_copy("crashing", folder, "a.so"); /* accepts the setting `how` only */
   beside(folder, "a.conf", "option.how = exit\n");
   plugin_search(folder);
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
   REQUIRE_OK(tn_session_options_set_target(options, "test.crashing", &err), &err);
   REQUIRE_OK(tn_session_create(options, &session, &err), &err);
   tn_session_destroy(session);
-  CHECK_STR(tn_session_options_target(options), "test.crashing"); /* the caller's are as they were */
+  CHECK_STR(tn_session_options_target(options), "test.crashing"); /* the caller's options are unchanged */
   REQUIRE_OK(tn_runtime_unregister("test.crashing", &err), &err);
   tn_session_options_destroy(options);
 }
 
-/* What the runtime does not know is refused as if the target had it. */
-static void sidecar__options_that_a_runtime_does_not_know_are_refused(void)
+/* Settings unknown to the runtime are rejected as if they were in the target. */
+static void sidecar__unknown_options_are_rejected(void)
 {
   const char *folder = plugin_folder();
   tn_session_options *options = NULL;
   tn_session *session = NULL;
   size_t size = 0;
   unsigned char *bytes = plugin_read(plugin_source("crashing"), &size);
-  for (int i = 0; i < 2; i++) { /* in the manifest and in the code */
+  for (int i = 0; i < 2; i++) { /* listed in the manifest and in the code */
     unsigned char *at = memmem(bytes, size, "test.crashing", 13);
     if (at != NULL) memcpy(at, "test.crashers", 13);
   }
@@ -354,8 +356,9 @@ static void sidecar__options_that_a_runtime_does_not_know_are_refused(void)
   tn_session_options_destroy(options);
 }
 
-/* P-21, "nothing else": who writes something else is told, and the plugin does not run as if nothing stood there. */
-static void sidecar__wrong_files_are_told_by_line(void)
+/* P-21, "nothing else": anything else is an error, and the plugin does not run as if the file
+ * were empty. */
+static void sidecar__errors_name_the_line(void)
 {
   static const struct {
     const char *text, *reason;
@@ -365,9 +368,9 @@ static void sidecar__wrong_files_are_told_by_line(void)
     { "rank=1001", "a.conf', line 1: '1001', wanted a rank from 0 to 1000" },
     { "rank=", "a.conf', line 1: '', wanted a rank" },
     { "words\n", "a.conf', line 1: 'words', wanted KEY=VALUE" },
-    { "rank=7\nrank=8\n", "a.conf', line 2: 'rank', wanted each key once" },
-    { "enabled=yes\n\nenabled=no\n", "a.conf', line 3: 'enabled', wanted each key once" },
-    { "option.b=1\noption.bc=2\noption.b=3\n", "a.conf', line 3: 'b', wanted each key once" },
+    { "rank=7\nrank=8\n", "a.conf', line 2: 'rank', wanted each key at most once" },
+    { "enabled=yes\n\nenabled=no\n", "a.conf', line 3: 'enabled', wanted each key at most once" },
+    { "option.b=1\noption.bc=2\noption.b=3\n", "a.conf', line 3: 'b', wanted each key at most once" },
     { "option.A=1\n", "a.conf', line 1: 'A', wanted option.KEY=VALUE" },
     { "option.a=1,b=2\n", "wanted option.KEY=VALUE with a key" },
     { "option.a=\001\n", "wanted option.KEY=VALUE with a key" },
@@ -385,20 +388,20 @@ static void sidecar__wrong_files_are_told_by_line(void)
   beside(folder, "a.conf", "rank=5\n");
   REQUIRE_INT(chmod(plugin_path(folder, "a.conf"), 0666), 0);
   plugin_search(folder);
-  CHECK_CONTAINS(listed_file(plugin_path(folder, "a.so")).reason, "has mode 0666: everybody may write to it");
+  CHECK_CONTAINS(listed_file(plugin_path(folder, "a.so")).reason, "has mode 0666: it is world-writable");
   char *big = calloc(1, 20000);
   REQUIRE_PTR(big);
   plugin_write(plugin_path(folder, "a.conf"), big, 20000);
   free(big);
   plugin_search(folder);
-  CHECK_CONTAINS(listed_file(plugin_path(folder, "a.so")).reason, "a.conf' has 20000 bytes, allowed are 16384");
+  CHECK_CONTAINS(listed_file(plugin_path(folder, "a.so")).reason, "a.conf' has 20000 bytes, at most 16384 are allowed");
   REQUIRE_INT(unlink(plugin_path(folder, "a.conf")), 0);
   plugin_search(folder);
   CHECK_OK(load("t.c_wrong"), &err);
 }
 
-/* Any bytes are an answer in words or are understood. */
-static void sidecar__random_bytes_do_no_harm(void)
+/* Arbitrary bytes are either understood or rejected with an error. */
+static void sidecar__random_bytes_are_handled(void)
 {
   static const char good[] = "enabled=yes\nrank=300\n# words\noption.threads=4\noption.note=some text\n";
   const char *folder = plugin_folder();
@@ -425,7 +428,7 @@ static void sidecar__random_bytes_do_no_harm(void)
 
 /* ---- variables ---- */
 
-/* P-22: globs over names; disabling wins, wherever it comes from. */
+/* P-22: globs over names; disabling wins, wherever it is set. */
 static void variables__disable_wins_over_select(void)
 {
   static const struct {
@@ -439,7 +442,7 @@ static void variables__disable_wins_over_select(void)
     { "*", "*", "", { 0, 0, 0 } },
     { " t.y , t.x_o?e", "", "", { 0, 1, 0 } },
     { "", "t.[xy]*", "", { 1, 1, 1 } },
-    { NULL, "t.x_one,t.y", "enabled=no", { 0, 0, 1 } }, /* of t.x_one: selecting does not switch on */
+    { NULL, "t.x_one,t.y", "enabled=no", { 0, 0, 1 } }, /* of t.x_one: selecting does not enable it */
     { "t.x_two", NULL, "enabled=yes", { 1, 0, 1 } },
     { "nothing,,", "t.x_one,,t.x_two", "", { 1, 1, 0 } },
   };
@@ -462,13 +465,13 @@ static void variables__disable_wins_over_select(void)
   set("TENON_PLUGIN_SELECT", NULL);
   set("TENON_PLUGIN_DISABLE", "t.x_*");
   CHECK_STATUS(load("t.x_two"), TN_FAILED_PRECONDITION, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "it is disabled: 't.x_*' stands in TENON_PLUGIN_DISABLE");
+  CHECK_CONTAINS(tn_error_message(&err), "it is disabled: 't.x_*' in TENON_PLUGIN_DISABLE matches it");
   set("TENON_PLUGIN_DISABLE", NULL);
   CHECK_OK(load("t.x_two"), &err);
 }
 
-/* P-65: a line for each candidate, once, however often somebody asks. */
-static void variables__debug_tells_each_candidate_once(void)
+/* P-65: one line for each candidate, however often candidates are queried. */
+static void variables__debug_logs_each_candidate_once(void)
 {
   const char *folder = plugin_folder();
   char wanted[700];
@@ -495,7 +498,7 @@ static void variables__debug_tells_each_candidate_once(void)
                 { "bad.so", "refused: not a runtime plugin (no .tenon.manifest) (" },
                 { "off.so", "disabled: it is disabled: " },
                 { "link.so", "the same file as: " },
-                { "near.so.bak", "no plugin: wanted a regular file" },
+                { "near.so.bak", "not a plugin: wanted a regular file" },
                 { "good.so", "loaded (" } };
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
     snprintf(wanted, sizeof(wanted), "load: '%s': %s", plugin_path(folder, lines[i].file), lines[i].text);
@@ -507,7 +510,7 @@ static void variables__debug_tells_each_candidate_once(void)
   CHECK_INT(count_logged("load: '"), 6);
 }
 
-/* ---- folders that are too much ---- */
+/* ---- extreme folders ---- */
 
 static void folders__ten_thousand_files(void)
 {
@@ -535,7 +538,7 @@ static void folders__ten_thousand_files(void)
   plugin_search(plugin_folder());
 }
 
-/* Names of files and folders are bytes. */
+/* Names of files and folders are arbitrary bytes. */
 static void folders__names_in_every_encoding(void)
 {
   static const char *const names[] = { "caf\303\251.so", "caf\351.so", "\203\145\203\130\203\147.so", "\377\376.so",
@@ -551,15 +554,16 @@ static void folders__names_in_every_encoding(void)
   logged[0] = 0;
   plugin_search(folder);
   CHECK_INT(listed(), 0);
-  CHECK_INT(count_logged("is no plugin: wanted a regular file"), 10);
+  CHECK_INT(count_logged("is not a plugin: wanted a regular file"), 10);
   CHECK_NULL(strchr(logged, '\033'));
   plugin_search(inner);
   CHECK_OK(load("t.bytes"), &err);
   tn_set_log_level(TN_LOG_WARNING);
 }
 
-/* What would break lines, or speak to a terminal, is no folder of plugins; nor is it shown. */
-static void folders__with_control_characters_are_refused(void)
+/* A folder whose name could break lines or control a terminal is rejected, and its name is not
+ * shown. */
+static void folders__with_control_characters_are_rejected(void)
 {
   static const char *const names[] = { "a\nb", "a\033[31mb", "\x7f", "tab\t" };
   const char *folder = plugin_folder();
@@ -585,7 +589,8 @@ static void folders__with_control_characters_are_refused(void)
   plugin_search(folder);
 }
 
-/* Regular files alone are read: nothing waits for a pipe, follows a link in a circle, or opens a device. */
+/* Only regular files are read: no pipe blocks, no cycle of links is followed, no device is
+ * opened. */
 static void folders__with_all_kinds_of_entries(void)
 {
   const char *folder = plugin_folder();
@@ -627,15 +632,15 @@ static void setup(void) { tn_set_log_sink(keep_line, NULL); }
 static void teardown(void) { tn_error_clear(&err); }
 
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(search__only_replaces_the_installed_folder),
-              TAP_TEST(search__folders_that_cannot_be_read_say_why), TAP_TEST(search__unreadable_folder_is_a_note),
-              TAP_TEST(search__notes_are_told), TAP_TEST(search__variables_of_libltdl_are_not_read),
-              TAP_TEST(search__order_is_that_of_bytes_everywhere), TAP_TEST(folders__survive_lack_of_memory),
-              TAP_TEST(folders__names_in_every_encoding), TAP_TEST(folders__with_control_characters_are_refused),
+              TAP_TEST(search__unreadable_folders_have_a_reason), TAP_TEST(search__unreadable_folder_is_a_note),
+              TAP_TEST(search__notes_are_reported), TAP_TEST(search__variables_of_libltdl_are_not_read),
+              TAP_TEST(search__order_is_by_bytes_everywhere), TAP_TEST(folders__survive_lack_of_memory),
+              TAP_TEST(folders__names_in_every_encoding), TAP_TEST(folders__with_control_characters_are_rejected),
               TAP_TEST(folders__with_all_kinds_of_entries), TAP_TEST(folders__ten_thousand_files),
               TAP_TEST(sidecar__disables_without_deleting),
-              TAP_TEST(sidecar__rank_stands_between_environment_and_manifest),
-              TAP_TEST(rank__of_the_options_holds_for_what_is_opened_now),
+              TAP_TEST(sidecar__rank_is_between_environment_and_manifest),
+              TAP_TEST(rank__of_the_options_applies_to_plugins_opened_now),
               TAP_TEST(sidecar__options_complete_the_target),
-              TAP_TEST(sidecar__options_that_a_runtime_does_not_know_are_refused),
-              TAP_TEST(sidecar__random_bytes_do_no_harm), TAP_TEST(sidecar__wrong_files_are_told_by_line),
-              TAP_TEST(variables__disable_wins_over_select), TAP_TEST(variables__debug_tells_each_candidate_once))
+              TAP_TEST(sidecar__unknown_options_are_rejected),
+              TAP_TEST(sidecar__random_bytes_are_handled), TAP_TEST(sidecar__errors_name_the_line),
+              TAP_TEST(variables__disable_wins_over_select), TAP_TEST(variables__debug_logs_each_candidate_once))

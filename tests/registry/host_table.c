@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host table: each function is in its slot and is found by its name. */
+/* The host table: each function is in its slot and can be looked up by name. */
 #include <string.h>
 
 #include <core/host/host.h>
@@ -27,7 +27,7 @@ static const slot of_graph[] = { TN_HOST_GRAPH(SLOT, SLOT_VOID) };
 static const slot of_op[] = { TN_HOST_OP(SLOT, SLOT_VOID) };
 static const slot of_kit[] = { TN_HOST_KIT(SLOT, SLOT_VOID) };
 
-/* A table is its size, and then functions in the order of its list. */
+/* A table is its size, followed by functions in the order of the list. */
 static void check_table(const void *table, const slot *slots, size_t n)
 {
   const tn_host *host = tn__host_table();
@@ -39,7 +39,7 @@ static void check_table(const void *table, const slot *slots, size_t n)
     memcpy(&at, (const char *)table + sizeof(size) + i * sizeof(at), sizeof(at));
     CHECK_MSG(at == slots[i].at, "slot %zu is not %s", i, slots[i].name);
     const void *named = host->get_extension(slots[i].name, 1);
-    CHECK_MSG(memcmp(&named, &at, sizeof(at)) == 0, "%s by its name", slots[i].name);
+    CHECK_MSG(memcmp(&named, &at, sizeof(at)) == 0, "%s by name", slots[i].name);
   }
 }
 #define CHECK_TABLE(part) check_table(tn__host_table()->part, of_##part, sizeof(of_##part) / sizeof(of_##part[0]))
@@ -55,7 +55,7 @@ static void host_table__has_each_function_in_its_slot_and_by_name(void)
 }
 
 /* P-34 */
-static void host_table__has_null_for_extensions_that_it_does_not_know(void)
+static void host_table__has_null_for_unknown_extensions(void)
 {
   const tn_host *host = tn__host_table();
   CHECK_NULL(host->get_extension("tn_no_such_function", 1));
@@ -66,4 +66,4 @@ static void host_table__has_null_for_extensions_that_it_does_not_know(void)
 }
 
 TAP_MAIN(TAP_TEST(host_table__has_each_function_in_its_slot_and_by_name),
-         TAP_TEST(host_table__has_null_for_extensions_that_it_does_not_know))
+         TAP_TEST(host_table__has_null_for_unknown_extensions))

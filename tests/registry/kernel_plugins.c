@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel plugins: that they are loaded when a plan wants them and not before, who wins, and that one that fails or
- * declines leaves the work to the library's own kernels. Each test has an op of its own, since what is loaded stays. */
+/* Kernel plugins: they are loaded when a plan wants them and not before, the highest rank wins,
+ * and if one fails or declines, the library's own kernels do the work. Each test has an op of
+ * its own, since loaded plugins stay. */
 #include <pthread.h>
 #include <time.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static void add_plugin(const char *folder, const char *name, const char *op, int
   free(bytes);
 }
 
-/* What the op makes of x in a session of its own; the kernels of faster.c add 1000 and their rank. */
+/* Computes the op of x in a new session; the kernels of faster.c add 1000 and their rank. */
 static float result(const char *op, const char *option, float x)
 {
   ts t;
@@ -71,7 +72,7 @@ static void kernel_plugins__are_loaded_when_wanted(void)
   const char *folder = search_one("t.wanted", "Neg", 300, "none");
   CHECK(result("Neg", "never", 2) == -2);
   CHECK_INT(plugin_count_mapped(folder), 0);
-  CHECK(result("Neg", "auto", 2) == -2); /* one product is not worth it */
+  CHECK(result("Neg", "auto", 2) == -2); /* a single product is not worth loading a plugin */
   CHECK(result("Square", "always", 2) == 4); /* the plugin has no kernel for it */
   CHECK_INT(plugin_count_mapped(folder), 0);
   CHECK(result("Neg", "always", 2) == 1302);
@@ -92,7 +93,7 @@ static void kernel_plugins__the_highest_rank_wins(void)
   const char *folder = search_one("t.low", "Sign", 200, "none");
   char both[3000];
   add_plugin(folder, "t.high", "Sign", 400, "none");
-  add_plugin(folder, "t.own", "Sign", 50, "none"); /* below the library's own */
+  add_plugin(folder, "t.own", "Sign", 50, "none"); /* below the rank of the library's own */
   add_plugin(folder, "t.off", "Sign", 0, "none");
   snprintf(both, sizeof both, "%s:%s", folder, getenv("TEST_RUNTIMES"));
   plugin_search(both);
@@ -113,8 +114,8 @@ static void kernel_plugins__may_decline_nodes_and_shapes(void)
   CHECK_STR(logged, "");
 }
 
-/* One warning, however many sessions want it, and the library's own kernels. */
-static void kernel_plugins__that_fail_are_left(void)
+/* One warning for any number of sessions; the library's own kernels are used. */
+static void kernel_plugins__that_fail_are_not_used(void)
 {
   search_one("t.fails", "Sqrt", 300, "fails");
   CHECK(result("Sqrt", "always", 4) == 2);
@@ -127,8 +128,8 @@ static void kernel_plugins__that_fail_are_left(void)
   CHECK_INT(count_logged("its kernels are not used"), 1);
 }
 
-/* P-37: what a kernel plugin must have. */
-static void kernel_plugins__without_what_is_required_are_refused(void)
+/* P-37: requirements for a kernel plugin. */
+static void kernel_plugins__must_meet_the_requirements(void)
 {
   const char *folder = search_one("t.null", "Floor", 300, "null");
   CHECK(result("Floor", "always", 2.5f) == 2);
@@ -140,7 +141,7 @@ static void kernel_plugins__without_what_is_required_are_refused(void)
   CHECK_INT(plugin_count_mapped(folder), 0);
 }
 
-static void kernel_plugins__may_not_keep_what_the_manifest_says(void)
+static void kernel_plugins__may_fail_to_fulfil_their_manifest(void)
 {
   search_one("t.nothing", "Cos", 300, "nothing");
   CHECK(result("Cos", "always", 0) == 1);
@@ -150,8 +151,9 @@ static void kernel_plugins__may_not_keep_what_the_manifest_says(void)
   CHECK_INT(count_logged("op 'NoSuchOp' is not registered"), 1);
 }
 
-/* P-49: what it had registered by then is not used; its code stays, since its init has run. */
-static void kernel_plugins__that_fail_late_leave_nothing_registered(void)
+/* P-49: kernels registered before the failure are not used; the code stays mapped, since init
+ * has run. */
+static void kernel_plugins__registrations_are_undone_after_a_failure(void)
 {
   const char *folder = search_one("t.late", "Round", 300, "fails_late");
   CHECK(result("Round", "always", 2.25f) == 2);
@@ -159,13 +161,13 @@ static void kernel_plugins__that_fail_late_leave_nothing_registered(void)
   CHECK_INT(count_logged("told to fail late"), 1);
 }
 
-/* A file that was cut off has no kernels; the plan has its own. */
-static void kernel_plugins__broken_files_do_no_harm(void)
+/* A truncated file has no kernels; the plan uses the library's own. */
+static void kernel_plugins__broken_files_are_not_used(void)
 {
   const char *folder = search_one("t.cut", "Reciprocal", 300, "none");
   size_t size = 0;
   unsigned char *bytes = plugin_read(plugin_path(folder, "cut.so"), &size);
-  memset(bytes + size / 2, 0x5a, size / 2); /* after it was listed */
+  memset(bytes + size / 2, 0x5a, size / 2); /* damaged after it was listed */
   plugin_write(plugin_path(folder, "cut.so"), bytes, size);
   free(bytes);
   CHECK(result("Reciprocal", "always", 4) == 0.25f);
@@ -182,8 +184,8 @@ typedef struct square {
   tn_tensor *x, *one;
 } square;
 
-/* A product of matrices whose sizes the planner does not know, so that it looks light; alone or with another op
- * behind. */
+/* A product of matrices whose sizes the planner does not know, so that it seems light; alone or
+ * followed by another op. */
 static void open_square(square *s, const char *op)
 {
   const int64_t dims[] = { SIDE, SIDE };
@@ -204,7 +206,7 @@ static void close_square(square *s)
   ts_fini(&s->t);
 }
 
-/* A step; 2 is of the library's own kernel, 1402 of the plugin's, 0 of neither or both. */
+/* One step: 2 with the library's own kernel, 1402 with the plugin's, 0 if neither or both ran. */
 static float step_of(square *s)
 {
   static const char *const feeds[] = { "x", "one" };
@@ -220,7 +222,7 @@ static float step_of(square *s)
   return found;
 }
 
-static void kernel_plugins__come_when_steps_have_cost_as_much(void)
+static void kernel_plugins__are_loaded_once_steps_have_cost_as_much(void)
 {
   const char *folder = search_one("t.later", "MatMul", 400, "none");
   square s;
@@ -238,7 +240,7 @@ static void kernel_plugins__come_when_steps_have_cost_as_much(void)
   CHECK_STR(logged, "");
 }
 
-/* Erf of a product of matrices of this size, which the planner knows. */
+/* Erf of a product of matrices of this size, known to the planner. */
 static float erf_of_product(int64_t side)
 {
   const int64_t dims[] = { side, side };
@@ -258,7 +260,7 @@ static float erf_of_product(int64_t side)
   return found;
 }
 
-static void kernel_plugins__come_at_once_when_a_graph_is_heavy(void)
+static void kernel_plugins__are_loaded_at_once_for_a_heavy_graph(void)
 {
   const char *folder = search_one("t.heavy", "Erf", 400, "none");
   CHECK(erf_of_product(64) == 0);
@@ -273,11 +275,11 @@ typedef struct stepper {
   int own, faster, bad;
 } stepper;
 
-/* Steps until a hundred were the plugin's; none goes back. */
+/* Runs steps until a hundred used the plugin; none reverts to the library's kernel. */
 static void *step_on(void *user)
 {
   stepper *w = user;
-  time_t end = time(NULL) + 60; /* the thread that loads it may get no turn for a while */
+  time_t end = time(NULL) + 60; /* the thread that loads it may have to wait for a CPU */
   while (w->faster < 100 && w->bad == 0 && time(NULL) < end) {
     float found = step_of(w->s);
     w->faster += found == 1402;
@@ -287,7 +289,7 @@ static void *step_on(void *user)
   return NULL;
 }
 
-static void kernel_plugins__come_while_steps_run_at_once(void)
+static void kernel_plugins__are_loaded_during_concurrent_steps(void)
 {
   const char *folder = search_one("t.between", "BatchMatMul", 400, "none");
   stepper workers[WORKERS];
@@ -307,8 +309,8 @@ static void kernel_plugins__come_while_steps_run_at_once(void)
   close_square(&s);
 }
 
-/* It declines what it is given: the steps go on as before. */
-static void kernel_plugins__that_decline_change_nothing_later(void)
+/* It declines all shapes: steps continue as before. */
+static void kernel_plugins__that_decline_change_nothing(void)
 {
   const char *folder = search_one("t.useless", "Rint", 400, "prepare");
   square s;
@@ -320,7 +322,7 @@ static void kernel_plugins__that_decline_change_nothing_later(void)
   close_square(&s);
 }
 
-static void kernel_plugins__other_values_are_refused(void)
+static void kernel_plugins__other_values_are_rejected(void)
 {
   ts t;
   ts_init(&t, 1);
@@ -346,7 +348,7 @@ static tn_status load_and_run(void *graph)
   if (st == TN_OK) st = tn_session_set_graph(s, graph, &err);
   if (st == TN_OK) st = tn_tensor_from_data(TN_FLOAT, NULL, 0, &four, sizeof four, &x, &err);
   if (st == TN_OK) st = tn_session_run(s, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &err);
-  if (st == TN_OK) CHECK(ts_float(y) == 1304 || ts_float(y) == 16); /* of the plugin; without memory to load it, of C */
+  if (st == TN_OK) CHECK(ts_float(y) == 1304 || ts_float(y) == 16); /* the plugin's, or C without memory to load it */
   tn_tensor_unref(y);
   tn_tensor_unref(x);
   tn_session_destroy(s);
@@ -358,7 +360,7 @@ static tn_status load_and_run(void *graph)
 static void kernel_plugins__survive_lack_of_memory(void)
 {
   ts t;
-  search_one("t.memory", "Relu", 300, "prepare"); /* declines, so that both kernels are made */
+  search_one("t.memory", "Relu", 300, "prepare"); /* declines, so that both kernels are created */
   ts_init(&t, 1);
   ts_op1(t.graph, "Square", "y", ts_op1(t.graph, "Relu", "r", ts_placeholder(t.graph, "x", TN_FLOAT)));
   tn_test_oom_sweep(load_and_run, t.graph);
@@ -368,7 +370,7 @@ static void kernel_plugins__survive_lack_of_memory(void)
 static void setup(void)
 {
   tn_set_log_sink(keep_line, NULL);
-  setenv("TENON_RANK", "onednn=0", 1); /* those of these tests alone */
+  setenv("TENON_RANK", "onednn=0", 1); /* only the plugins of these tests */
   const char *path = getenv("TENON_PLUGIN_PATH");
   if (getenv("TEST_RUNTIMES") == NULL) setenv("TEST_RUNTIMES", path == NULL ? "" : path, 1);
 }
@@ -380,14 +382,14 @@ TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(kernel_plugins__names_of_ops_are_compared_whole),
   TAP_TEST(kernel_plugins__the_highest_rank_wins),
   TAP_TEST(kernel_plugins__may_decline_nodes_and_shapes),
-  TAP_TEST(kernel_plugins__that_fail_are_left),
-  TAP_TEST(kernel_plugins__without_what_is_required_are_refused),
-  TAP_TEST(kernel_plugins__may_not_keep_what_the_manifest_says),
-  TAP_TEST(kernel_plugins__that_fail_late_leave_nothing_registered),
-  TAP_TEST(kernel_plugins__broken_files_do_no_harm),
-  TAP_TEST(kernel_plugins__come_at_once_when_a_graph_is_heavy),
-  TAP_TEST(kernel_plugins__come_when_steps_have_cost_as_much),
-  TAP_TEST(kernel_plugins__come_while_steps_run_at_once),
-  TAP_TEST(kernel_plugins__that_decline_change_nothing_later),
-  TAP_TEST(kernel_plugins__other_values_are_refused),
+  TAP_TEST(kernel_plugins__that_fail_are_not_used),
+  TAP_TEST(kernel_plugins__must_meet_the_requirements),
+  TAP_TEST(kernel_plugins__may_fail_to_fulfil_their_manifest),
+  TAP_TEST(kernel_plugins__registrations_are_undone_after_a_failure),
+  TAP_TEST(kernel_plugins__broken_files_are_not_used),
+  TAP_TEST(kernel_plugins__are_loaded_at_once_for_a_heavy_graph),
+  TAP_TEST(kernel_plugins__are_loaded_once_steps_have_cost_as_much),
+  TAP_TEST(kernel_plugins__are_loaded_during_concurrent_steps),
+  TAP_TEST(kernel_plugins__that_decline_change_nothing),
+  TAP_TEST(kernel_plugins__other_values_are_rejected),
   TAP_TEST(kernel_plugins__survive_lack_of_memory))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files: finding, listing, loading, refusing. Each test has folders and names of its own,
- * since what is loaded once stays in the process. */
+/* Plugins as files: finding, listing, loading, rejecting. Each test has folders and names of its
+ * own, since loaded plugins stay in the process. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@
 
 /* ---- discovery ---- */
 
-/* P-09, P-16, S-PLG-06: listing runs no plugin code, not even of one whose constructor aborts. */
+/* P-09, P-16, S-PLG-06: listing runs no plugin code, not even a constructor that aborts. */
 static void discovery__lists_without_opening(void)
 {
   const char *folder = plugin_folder();
@@ -52,7 +52,7 @@ static void discovery__lists_without_opening(void)
 }
 
 /* P-05, P-06, S-PLG-09 */
-static void discovery__takes_regular_files_of_the_right_name_in_order(void)
+static void discovery__lists_regular_files_with_suitable_names_in_order(void)
 {
   static const char *const decoys[] = { "plugin.so.bak", "plugin.so.1", "plugin.la",  "plugin",
                                         "Plugin.so",     "1plugin.so",  "plug-in.so", ".so",
@@ -70,7 +70,7 @@ static void discovery__takes_regular_files_of_the_right_name_in_order(void)
   REQUIRE_INT(symlink("nothing.so", plugin_path(folder, "dangling.so")), 0);
   plugin_chameleon(folder, "c.so", "t.order", 0, "none");
   plugin_chameleon(folder, "b_2.so", "t.order", 0, "none");
-  plugin_write(plugin_path(folder, "a.so"), "text", 4); /* a bad one before the others */
+  plugin_write(plugin_path(folder, "a.so"), "text", 4); /* an invalid file before the others */
   plugin_search(folder);
   CHECK_INT(listed(), before + 4);
   CHECK_INT(listed_file(plugin_path(folder, longest)).usable, 0);
@@ -81,8 +81,8 @@ static void discovery__takes_regular_files_of_the_right_name_in_order(void)
   CHECK_INT(listed_file(plugin_path(folder, "b_2.so")).loaded, 1);
 }
 
-/* P-01, P-13: the first of a name wins, the others are reported. */
-static void discovery__program_folders_go_before_the_environment(void)
+/* P-01, P-13: the first plugin of a name wins, the others are reported. */
+static void discovery__program_folders_precede_the_environment(void)
 {
   const char *program = plugin_folder(), *first = plugin_folder(), *second = plugin_folder();
   char path[2000];
@@ -98,7 +98,7 @@ static void discovery__program_folders_go_before_the_environment(void)
   tn_runtime_info one = listed_file(plugin_path(first, "y.so"));
   CHECK_INT(one.shadowed, 1);
   CHECK_INT(one.usable, 0);
-  CHECK_STR(one.reason, "another one of this name goes before it");
+  CHECK_STR(one.reason, "another one of this name takes precedence over it");
   CHECK_STR(one.shadowed_by, plugin_path(program, "z.so"));
   CHECK_STR(listed_file(plugin_path(second, "x.so")).shadowed_by, plugin_path(program, "z.so"));
   CHECK_OK(load("t.three"), &err);
@@ -107,7 +107,7 @@ static void discovery__program_folders_go_before_the_environment(void)
 }
 
 /* P-03, P-04 */
-static void discovery__empty_and_relative_elements_are_refused(void)
+static void discovery__empty_and_relative_elements_are_rejected(void)
 {
   const char *folder = plugin_folder();
   char path[1000], before[2000];
@@ -125,7 +125,7 @@ static void discovery__empty_and_relative_elements_are_refused(void)
 }
 
 /* P-10 */
-static void discovery__missing_folders_are_no_failure(void)
+static void discovery__missing_folders_are_not_errors(void)
 {
   const char *folder = plugin_folder();
   char path[1000];
@@ -189,7 +189,7 @@ static void discovery__survives_lack_of_memory(void)
   CHECK_INT(listed(), before);
 }
 
-/* P-14: no number is checked, but a hundred files must do. */
+/* P-14: there is no limit, but a hundred files must work. */
 static void discovery__a_hundred_plugins_are_scanned(void)
 {
   const char *folder = plugin_folder();
@@ -239,15 +239,15 @@ static void loader__libtool_files_are_never_read(void)
   CHECK_OK(load("t.la"), &err);
 }
 
-/* P-19, P-27, P-28, P-29, P-37, P-40, P-49, P-52, S-PLG-02, S-PLG-03, S-PLG-08: what each fault gives, and that nothing
- * stays of it. */
-static void loader__faulty_plugins_are_refused_whole(void)
+/* P-19, P-27, P-28, P-29, P-37, P-40, P-49, P-52, S-PLG-02, S-PLG-03, S-PLG-08: the error of
+ * each fault; no trace of the plugin remains. */
+static void loader__faulty_plugins_are_rejected_completely(void)
 {
   static const struct {
     const char *fault;
     tn_status status;
     const char *message;
-    int mapped; /* once init was called the code stays */
+    int mapped; /* the code stays mapped once init was called */
   } cases[] = {
     { "query_null", TN_UNIMPLEMENTED, "it does not feel like it", 0 },
     { "query_silent", TN_FAILED_PRECONDITION, "its entry failed and gave no reason", 0 },
@@ -257,12 +257,12 @@ static void loader__faulty_plugins_are_refused_whole(void)
     { "code_kind", TN_INVALID_ARGUMENT, "'kind' is 'runtime' in the manifest and 'kernels' in the code", 0 },
     { "code_abi", TN_INVALID_ARGUMENT, "'abi' is '0.1' in the manifest and '0.8' in the code", 0 },
     { "code_major", TN_FAILED_PRECONDITION, "made for plugin ABI 1.1, this library has 0.1", 0 },
-    { "short_plugin", TN_INVALID_ARGUMENT, "struct_size of what its entry returned is 24, wanted at least", 0 },
-    { "no_factories", TN_INVALID_ARGUMENT, "it brings no session factory", 0 },
-    { "many_factories", TN_INVALID_ARGUMENT, "it says it brings 1099511627776 session factories", 0 },
+    { "short_plugin", TN_INVALID_ARGUMENT, "struct_size of the tn_plugin that its entry returned is 24, wanted", 0 },
+    { "no_factories", TN_INVALID_ARGUMENT, "it provides no session factory", 0 },
+    { "many_factories", TN_INVALID_ARGUMENT, "it claims to provide 1099511627776 session factories", 0 },
     { "null_factory", TN_INVALID_ARGUMENT, "is NULL", 0 },
-    { "other_name", TN_INVALID_ARGUMENT, "none of its session factories is called 't.f_other_name'", 0 },
-    { "bad_name", TN_INVALID_ARGUMENT, "'No Name' is no name for a runtime", 0 },
+    { "other_name", TN_INVALID_ARGUMENT, "none of its session factories is named 't.f_other_name'", 0 },
+    { "bad_name", TN_INVALID_ARGUMENT, "'No Name' is not a valid runtime name", 0 },
     { "no_name", TN_INVALID_ARGUMENT, "lacks the required callback 'name'", 0 },
     { "no_new_session", TN_INVALID_ARGUMENT, "lacks the required callback 'new_session'", 0 },
     { "no_accepts_options", TN_INVALID_ARGUMENT, "lacks the required callback 'accepts_options'", 0 },
@@ -271,7 +271,7 @@ static void loader__faulty_plugins_are_refused_whole(void)
     { "two_equal", TN_ALREADY_EXISTS, "runtime 't.f_two_equal' exists already (", 0 },
     { "init_fails", TN_DATA_LOSS, "its tables are damaged", 1 },
     { "init_silent", TN_ABORTED, "its init failed and gave no reason", 1 },
-    { "init_nonsense", TN_INTERNAL, "its init returned 4711, which is no status", 1 },
+    { "init_nonsense", TN_INTERNAL, "its init returned 4711, which is not a status", 1 },
   };
   const char *good = plugin_folder();
   char name[64], path[1000];
@@ -294,14 +294,14 @@ static void loader__faulty_plugins_are_refused_whole(void)
     CHECK_CONTAINS(info.reason, cases[i].message);
     CHECK_INT(plugin_count_mapped(folder), cases[i].mapped);
     CHECK_STATUS(tn_runtime_unregister(name, &err), TN_NOT_FOUND, &err);
-    CHECK_INT(load(name), cases[i].status); /* the same again, without a second init */
+    CHECK_INT(load(name), cases[i].status); /* fails again, without a second init */
     CHECK_INT(count_logged(": init"), cases[i].mapped);
     CHECK_OK(load("t.f_good"), &err);
   }
 }
 
 /* P-26, P-27, P-50: newer and older structs, and two factories in one file. */
-static void loader__other_sizes_and_two_factories_are_good(void)
+static void loader__other_sizes_and_two_factories_are_accepted(void)
 {
   static const char *const good[] = { "long_plugin", "long_factory", "two", "none" };
   const char *folder = plugin_folder();
@@ -320,7 +320,8 @@ static void loader__other_sizes_and_two_factories_are_good(void)
   CHECK_STR(chosen("t.g_two.b"), "t.g_two.b");
 }
 
-/* P-48, S-PLG-08: a name that is taken fails the whole load, also that of the plugin's other factory. */
+/* P-48, S-PLG-08: a name that is taken fails the whole load, including the plugin's other
+ * factory. */
 static void loader__taken_name_fails_the_whole_load(void)
 {
   const char *folder = plugin_folder();
@@ -335,7 +336,8 @@ static void loader__taken_name_fails_the_whole_load(void)
   CHECK_STR(chosen("test.taken"), "test.taken");
 }
 
-/* P-52: the names of the library's own are theirs alone, also on the way to them in the search list. */
+/* P-52: names of the library's own plugins are reserved, also in folders that precede them in
+ * the search list. */
 static void loader__names_of_the_library_are_reserved(void)
 {
   static const char *const names[] = { "direct", "threaded", "gpu", "onednn", "cluster", "local", "remote" };
@@ -348,7 +350,7 @@ static void loader__names_of_the_library_are_reserved(void)
     snprintf(text, sizeof(text),
              "manifest: 'name' is '%s', wanted one that is not reserved for the library's own plugins", names[i]);
     CHECK_CONTAINS(tn_error_message(&err), text);
-    CHECK_STR(listed_file(plugin_path(folder, "a.so")).name, ""); /* it hides no other */
+    CHECK_STR(listed_file(plugin_path(folder, "a.so")).name, ""); /* it hides no other file */
     CHECK_INT(plugin_count_mapped(folder), 0);
   }
   const char *folder = plugin_folder();
@@ -358,7 +360,7 @@ static void loader__names_of_the_library_are_reserved(void)
 }
 
 /* P-40, P-41, S-PLG-03, S-PLG-07 */
-static void loader__declining_plugin_stays_as_unusable(void)
+static void loader__declining_plugins_are_listed_as_unusable(void)
 {
   const char *folder = plugin_folder();
   plugin_chameleon(folder, "a.so", "t.no_device", 900, "init_unavailable");
@@ -383,8 +385,8 @@ static void loader__declining_plugin_stays_as_unusable(void)
   CHECK_OK(tn_runtime_unregister("t.fallback", &err), &err);
 }
 
-/* P-28, P-30: of another ABI, by the manifest: no code of it runs. */
-static void loader__other_abi_is_refused_before_any_code_runs(void)
+/* P-28, P-30: a plugin of another ABI is rejected by its manifest; none of its code runs. */
+static void loader__other_abis_are_rejected_before_any_code_runs(void)
 {
   static const struct {
     const char *abi, *min_host, *message;
@@ -407,22 +409,20 @@ static void loader__other_abi_is_refused_before_any_code_runs(void)
     plugin_patch(bytes, size, "abi=0.1", text);
     snprintf(text, sizeof(text), "min_host=%s", cases[i].min_host);
     plugin_patch(bytes, size, "min_host=0.1", text);
-    plugin_patch(bytes, size, i < 2 ? "name=test.aborts" : "name=test.minimal",
-                 i == 0   ? "name=t.abi0"
-                 : i == 1 ? "name=t.abi1"
-                          : "name=t.abi2");
+    snprintf(text, sizeof(text), "name=t.abi%zu", i);
+    plugin_patch(bytes, size, i < 2 ? "name=test.aborts" : "name=test.minimal", text);
     plugin_write(plugin_path(folder, "abi.so"), bytes, size);
     free(bytes);
     plugin_search(folder);
-    CHECK_STATUS(load(i == 0 ? "t.abi0" : i == 1 ? "t.abi1" : "t.abi2"), cases[i].status, &err);
+    CHECK_STATUS(load(text + strlen("name=")), cases[i].status, &err);
     CHECK_CONTAINS(tn_error_message(&err), cases[i].message);
     CHECK_CONTAINS(tn_error_message(&err), plugin_path(folder, "abi.so"));
     CHECK_INT(plugin_count_mapped(folder), 0);
   }
 }
 
-/* P-61, P-62, S-PLG-01: each cause has its own words, the dynamic linker's as the deepest. */
-static void loader__every_cause_has_its_own_words(void)
+/* P-61, P-62, S-PLG-01: each cause has its own message; the dynamic linker's is the innermost. */
+static void loader__every_cause_has_its_own_message(void)
 {
   const char *folder = plugin_folder();
   size_t size = 0;
@@ -441,9 +441,9 @@ static void loader__every_cause_has_its_own_words(void)
   REQUIRE_INT(unlink(plugin_path(folder, "removed.so")), 0);
 
   CHECK_STATUS(load("test.undefined"), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "undefined.so): the dynamic linker does not open it");
-  CHECK_CONTAINS(tn_error_cause(&err, tn_error_n_causes(&err) - 1), "tenon_test_function_that_nobody_has");
-  CHECK_CONTAINS(info.reason, "tenon_test_function_that_nobody_has");
+  CHECK_CONTAINS(tn_error_message(&err), "undefined.so): the dynamic linker cannot open it");
+  CHECK_CONTAINS(tn_error_cause(&err, tn_error_n_causes(&err) - 1), "tenon_test_missing_function");
+  CHECK_CONTAINS(info.reason, "tenon_test_missing_function");
   CHECK_STATUS(load("t.w_needs"), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_cause(&err, tn_error_n_causes(&err) - 1), "libq.so.6");
   CHECK_STATUS(load("test.no_entry"), TN_INVALID_ARGUMENT, &err);
@@ -456,12 +456,12 @@ static void loader__every_cause_has_its_own_words(void)
   CHECK_CONTAINS(one.reason, "cut short or damaged");
   one = listed_file(plugin_path(folder, "text.so"));
   CHECK_STR(one.reason, "not a shared object: byte 0 does not begin an ELF header");
-  CHECK_STATUS(load("t.w_cut"), TN_NOT_FOUND, &err); /* its manifest is not believed */
+  CHECK_STATUS(load("t.w_cut"), TN_NOT_FOUND, &err); /* its manifest is not trusted */
   CHECK_CONTAINS(tn_error_message(&err), plugin_path(folder, "cut.so"));
   CHECK_INT(plugin_count_mapped(folder), 0);
 }
 
-/* P-17 by the whole way: a truncated file that is found and asked for never ends the process. */
+/* P-17 end to end: a truncated file that is found and requested never ends the process. */
 static void loader__truncated_files_are_errors(void)
 {
   const char *folder = plugin_folder();
@@ -484,8 +484,8 @@ static void loader__truncated_files_are_errors(void)
   plugin_search(plugin_folder());
 }
 
-/* A file that changes between the scan and the load, or under a plugin that is loaded. */
-static void loader__changed_files_are_refused(void)
+/* A file that changes between scan and load, or while its plugin is loaded. */
+static void loader__changed_files_are_rejected(void)
 {
   const char *folder = plugin_folder();
   plugin_chameleon(folder, "a.so", "t.swapped", 0, "none");
@@ -503,7 +503,7 @@ static void loader__changed_files_are_refused(void)
 }
 
 /* P-78 */
-static void loader__insecure_files_are_listed_and_refused(void)
+static void loader__insecure_files_are_listed_and_rejected(void)
 {
   const char *folder = plugin_folder();
   plugin_chameleon(folder, "a.so", "t.insecure", 0, "none");
@@ -511,7 +511,7 @@ static void loader__insecure_files_are_listed_and_refused(void)
   plugin_search(folder);
   tn_runtime_info one = listed_file(plugin_path(folder, "a.so"));
   CHECK_INT(one.usable, 0);
-  CHECK_CONTAINS(one.reason, "has mode 0666: everybody may write to it");
+  CHECK_CONTAINS(one.reason, "has mode 0666: it is world-writable");
   CHECK_STATUS(load("t.insecure"), TN_NOT_FOUND, &err);
   CHECK_CONTAINS(tn_error_message(&err), "has mode 0666");
   REQUIRE_INT(chmod(plugin_path(folder, "a.so"), 0644), 0);
@@ -538,7 +538,8 @@ static void loader__kernel_plugins_are_listed_only(void)
   CHECK_INT(plugin_count_mapped(folder), 0);
 }
 
-/* One allocation after the other fails: the plugin is not loaded and can be loaded later; nothing leaks. */
+/* Each allocation fails in turn: the plugin is not loaded, can be loaded later, and nothing
+ * leaks. */
 static void loader__survives_lack_of_memory(void)
 {
   const char *folder = plugin_folder();
@@ -564,7 +565,7 @@ static void loader__survives_lack_of_memory(void)
 
 /* ---- other users ---- */
 
-/* Runs fn in a child; what it returns is its exit status. */
+/* Runs fn in a child; fn's return value is the exit status. */
 static int in_child(int (*fn)(void *arg), void *arg)
 {
   int status = 0;
@@ -586,7 +587,7 @@ static int unreadable(void *arg)
 }
 
 /* P-61 */
-static void loader__unreadable_file_says_so(void)
+static void loader__unreadable_files_are_errors(void)
 {
   const char *folder = plugin_folder();
   if (geteuid() != 0) TAP_SKIP("only root can become another user");
@@ -598,7 +599,8 @@ static void loader__unreadable_file_says_so(void)
   CHECK_INT(code, 0);
 }
 
-/* Run by the test below as a set-user-id program: exit 0 when nothing of the environment was believed (P-77). */
+/* Run by the test below as a set-user-id program: exits with 0 if the environment was ignored
+ * (P-77). */
 static int elevated_child(void)
 {
   if (!tn__elevated()) return 77; /* mounted nosuid */
@@ -607,7 +609,7 @@ static int elevated_child(void)
   if (tn_runtime_rescan(NULL) != TN_OK) return 1;
   for (size_t i = 0; tn_runtime_at(i, &one, NULL) == TN_OK; i++)
     if (strcmp(one.name, "t.elevated") == 0) return 2;
-  return count_logged("TENON_PLUGIN_PATH is ignored: this process has more rights than its caller") == 1 ? 0 : 3;
+  return count_logged("TENON_PLUGIN_PATH is ignored: this process has elevated privileges") == 1 ? 0 : 3;
 }
 
 static int become_elevated(void *arg)
@@ -622,7 +624,7 @@ static void security__set_user_id_programs_ignore_the_environment(void)
   const char *folder = plugin_folder();
   char program[1000];
   size_t size = 0;
-  if (geteuid() != 0) TAP_SKIP("only root can make a set-user-id program of root's");
+  if (geteuid() != 0) TAP_SKIP("only root can create a set-user-id program owned by root");
   plugin_chameleon(folder, "a.so", "t.elevated", 0, "none");
   unsigned char *bytes = plugin_read("/proc/self/exe", &size);
   snprintf(program, sizeof(program), "%s/elevated", tap_scratch_dir());
@@ -642,29 +644,29 @@ static void security__set_user_id_programs_ignore_the_environment(void)
 
 static const tap_test tests[] = {
   TAP_TEST(discovery__lists_without_opening),
-  TAP_TEST(discovery__takes_regular_files_of_the_right_name_in_order),
-  TAP_TEST(discovery__program_folders_go_before_the_environment),
-  TAP_TEST(discovery__empty_and_relative_elements_are_refused),
-  TAP_TEST(discovery__missing_folders_are_no_failure),
+  TAP_TEST(discovery__lists_regular_files_with_suitable_names_in_order),
+  TAP_TEST(discovery__program_folders_precede_the_environment),
+  TAP_TEST(discovery__empty_and_relative_elements_are_rejected),
+  TAP_TEST(discovery__missing_folders_are_not_errors),
   TAP_TEST(discovery__links_to_one_file_are_one_plugin),
   TAP_TEST(discovery__rescan_finds_new_files_and_keeps_loaded_ones),
   TAP_TEST(discovery__survives_lack_of_memory),
   TAP_TEST(discovery__a_hundred_plugins_are_scanned),
   TAP_TEST(loader__loads_once),
   TAP_TEST(loader__libtool_files_are_never_read),
-  TAP_TEST(loader__faulty_plugins_are_refused_whole),
-  TAP_TEST(loader__other_sizes_and_two_factories_are_good),
+  TAP_TEST(loader__faulty_plugins_are_rejected_completely),
+  TAP_TEST(loader__other_sizes_and_two_factories_are_accepted),
   TAP_TEST(loader__taken_name_fails_the_whole_load),
   TAP_TEST(loader__names_of_the_library_are_reserved),
-  TAP_TEST(loader__declining_plugin_stays_as_unusable),
-  TAP_TEST(loader__other_abi_is_refused_before_any_code_runs),
-  TAP_TEST(loader__every_cause_has_its_own_words),
+  TAP_TEST(loader__declining_plugins_are_listed_as_unusable),
+  TAP_TEST(loader__other_abis_are_rejected_before_any_code_runs),
+  TAP_TEST(loader__every_cause_has_its_own_message),
   TAP_TEST(loader__truncated_files_are_errors),
-  TAP_TEST(loader__changed_files_are_refused),
-  TAP_TEST(loader__insecure_files_are_listed_and_refused),
+  TAP_TEST(loader__changed_files_are_rejected),
+  TAP_TEST(loader__insecure_files_are_listed_and_rejected),
   TAP_TEST(loader__kernel_plugins_are_listed_only),
   TAP_TEST(loader__survives_lack_of_memory),
-  TAP_TEST(loader__unreadable_file_says_so),
+  TAP_TEST(loader__unreadable_files_are_errors),
   TAP_TEST(security__set_user_id_programs_ignore_the_environment),
 };
 

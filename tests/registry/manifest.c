@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is learned of a plugin file without running its code: ELF, manifest, ABI numbers, modes of the files on the way.
- */
+/* Information read from a plugin file without running its code: ELF, manifest, ABI numbers,
+ * modes of the files on the path. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -42,7 +42,7 @@ static tn_status parse(const char *bytes, size_t size, tn__manifest *out)
 }
 
 /* P-15 */
-static void manifest__good_one_is_read(void)
+static void manifest__valid_manifests_are_read(void)
 {
   tn__manifest m;
   static const char text[] = GOOD "x_new=something of later\0\0\0";
@@ -63,7 +63,7 @@ static void manifest__good_one_is_read(void)
   end();
 }
 
-static void manifest__rank_is_0_when_it_is_not_given(void)
+static void manifest__rank_is_0_by_default(void)
 {
   tn__manifest m;
   static const char text[] = "format=1\0kind=kernels\0name=k\0abi=12.34\0min_host=12.3\0entry=k_LTX_tn_plugin_query";
@@ -77,8 +77,8 @@ static void manifest__rank_is_0_when_it_is_not_given(void)
   end();
 }
 
-/* P-15, P-18: each breaks one thing of the good manifest. */
-static void manifest__bad_ones_are_refused(void)
+/* P-15, P-18: each case breaks one thing of the valid manifest. */
+static void manifest__invalid_manifests_are_rejected(void)
 {
   static const struct {
     const char *from, *to, *message;
@@ -90,7 +90,7 @@ static void manifest__bad_ones_are_refused(void)
     { "name=acme.fast", "name=acme/fast", "'name' is 'acme/fast'" },
     { "name=acme.fast", "name=", "'name' is ''" },
     { "rank=7", "rank=x", "'rank' is 'x', wanted a number from 0 to 1000" },
-    { "version=1", "vendor=12", "the key 'vendor' stands there twice" },
+    { "version=1", "vendor=12", "the key 'vendor' is listed twice" },
     { "abi=0.1", "abi=0x1", "'abi' is '0x1', wanted \"major.minor\"" },
     { "abi=0.1", "abi=.1", "'abi' is '.1'" },
     { "min_host=0.1", "min_host=1.1", "'min_host' is '1.1', wanted \"major.minor\" with the major of 'abi'" },
@@ -107,14 +107,14 @@ static void manifest__bad_ones_are_refused(void)
     unsigned char text[] = GOOD;
     begin();
     plugin_patch(text, sizeof(text), cases[i].from, cases[i].to);
-    CHECK_MSG(parse((char *)text, sizeof(text), &m) == TN_INVALID_ARGUMENT, "case %zu: %s is taken", i, cases[i].to);
+    CHECK_MSG(parse((char *)text, sizeof(text), &m) == TN_INVALID_ARGUMENT, "case %zu: %s is accepted", i, cases[i].to);
     CHECK_CONTAINS(tn_error_message(&err), cases[i].message);
   }
   end();
 }
 
 /* P-18 */
-static void manifest__limits_hold(void)
+static void manifest__limits_are_enforced(void)
 {
   tn__manifest m;
   tn__text text;
@@ -122,12 +122,12 @@ static void manifest__limits_hold(void)
   tn__text_init(&text, 1 << 20);
   tn__text_append(&text, GOOD, sizeof(GOOD) - 1);
   CHECK_STATUS(parse(text.data, text.size - 1, &m), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "the last text does not end in a NUL");
+  CHECK_CONTAINS(tn_error_message(&err), "the last text is not terminated by a NUL");
   CHECK_STATUS(parse("", 0, &m), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(parse("\0\0\0", 3, &m), TN_INVALID_ARGUMENT, &err);
 
   size_t good = text.size;
-  for (int i = 0; i < 52; i++) { /* twelve are there */
+  for (int i = 0; i < 52; i++) { /* twelve exist */
     tn__text_printf(&text, "k%d=", i);
     tn__text_append(&text, "", 1);
   }
@@ -143,9 +143,9 @@ static void manifest__limits_hold(void)
   CHECK_OK(parse(text.data, text.size + 1, &m), &err);
   tn__text_puts(&text, "v");
   CHECK_STATUS(parse(text.data, text.size + 1, &m), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "the value of 'long' has 1025 bytes, allowed are 1024");
+  CHECK_CONTAINS(tn_error_message(&err), "the value of 'long' has 1025 bytes, at most 1024 are allowed");
 
-  text.size = 0; /* without the key that is long here */
+  text.size = 0; /* without the long key */
   tn__text_append(&text, GOOD, sizeof(GOOD) - 1);
   plugin_patch((unsigned char *)text.data, text.size, "kernels=", "");
   tn__text_puts(&text, "kernels=");
@@ -153,15 +153,15 @@ static void manifest__limits_hold(void)
   CHECK_OK(parse(text.data, text.size + 1, &m), &err);
   tn__text_puts(&text, "v");
   CHECK_STATUS(parse(text.data, text.size + 1, &m), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "the value of 'kernels' has 14337 bytes, allowed are 14336");
+  CHECK_CONTAINS(tn_error_message(&err), "the value of 'kernels' has 14337 bytes, at most 14336 are allowed");
 
-  text.size = 0; /* as long as the section may be, by padding */
+  text.size = 0; /* padded to the longest permitted section */
   tn__text_append(&text, GOOD, sizeof(GOOD) - 1);
   while (text.size < 16384) tn__text_append(&text, "", 1);
   CHECK_OK(parse(text.data, text.size, &m), &err);
   tn__text_append(&text, "", 1);
   CHECK_STATUS(parse(text.data, text.size, &m), TN_INVALID_ARGUMENT, &err);
-  CHECK_STR(tn_error_message(&err), "manifest: 16385 bytes, allowed are 16384");
+  CHECK_STR(tn_error_message(&err), "manifest: 16385 bytes, at most 16384 are allowed");
   tn__text_fini(&text);
   end();
 }
@@ -179,8 +179,9 @@ static tn_status parse_good(void *arg)
 
 static void manifest__survives_lack_of_memory(void) { tn_test_oom_sweep(parse_good, NULL); }
 
-/* P-28: three majors, four minors, and the oldest host that a plugin of the newest minor works with. */
-static void abi__majors_are_equal_and_the_host_is_new_enough(void)
+/* P-28: three majors, four minors, and the oldest host that works with a plugin of the newest
+ * minor. */
+static void abi__requires_equal_majors_and_a_recent_host(void)
 {
   for (int32_t major = 0; major < 3; major++) {
     for (int32_t minor = 0; minor < 4; minor++) {
@@ -195,7 +196,7 @@ static void abi__majors_are_equal_and_the_host_is_new_enough(void)
 }
 
 /* P-30 */
-static void abi__refusal_says_who_is_older_and_what_to_do(void)
+static void abi__errors_explain_which_is_older_and_what_to_do(void)
 {
   CHECK_INT(tn__abi_check(0, 9, 0, 1, 2, &err), TN_FAILED_PRECONDITION);
   CHECK_STR(tn_error_message(&err),
@@ -238,7 +239,7 @@ static void elf__manifest_is_found(void)
   end();
 }
 
-/* P-15: what strip leaves is enough. */
+/* P-15: the manifest is kept by strip. */
 static void elf__manifest_survives_strip(void)
 {
   const char *folder = plugin_folder();
@@ -246,7 +247,7 @@ static void elf__manifest_survives_strip(void)
   size_t size = 0;
   snprintf(command, sizeof(command), "strip --strip-all -o '%s' '%s' 2>/dev/null", plugin_path(folder, "stripped.so"),
            plugin_source("minimal"));
-  if (system(command) != 0) TAP_SKIP("there is no strip");
+  if (system(command) != 0) TAP_SKIP("strip is not available");
   unsigned char *bytes = plugin_read(plugin_path(folder, "stripped.so"), &size);
   CHECK_OK(read_section(bytes, size), &err);
   free(bytes);
@@ -254,7 +255,7 @@ static void elf__manifest_survives_strip(void)
 }
 
 /* P-20 */
-static void elf__shared_object_without_manifest_is_no_plugin(void)
+static void elf__shared_objects_without_a_manifest_are_not_plugins(void)
 {
   size_t size = 0;
   unsigned char *bytes = plugin_read(plugin_source("no_manifest"), &size);
@@ -265,14 +266,14 @@ static void elf__shared_object_without_manifest_is_no_plugin(void)
 }
 
 /* P-17 */
-static void elf__every_truncation_is_refused(void)
+static void elf__every_truncation_is_rejected(void)
 {
   size_t size = 0;
   unsigned char *bytes = plugin_read(plugin_source("minimal"), &size);
   for (size_t n = 0; n < size; n += 64) {
-    unsigned char *cut = malloc(n + 1); /* so that reading beyond it is seen */
+    unsigned char *cut = malloc(n + 1); /* detects reads past the end */
     memcpy(cut, bytes, n);
-    CHECK_MSG(read_section(cut, n) == TN_INVALID_ARGUMENT, "cut at %zu of %zu is taken", n, size);
+    CHECK_MSG(read_section(cut, n) == TN_INVALID_ARGUMENT, "truncated to %zu of %zu bytes, it is accepted", n, size);
     free(cut);
   }
   free(bytes);
@@ -280,7 +281,7 @@ static void elf__every_truncation_is_refused(void)
 }
 
 /* P-17 */
-static void elf__foreign_objects_are_refused_with_words(void)
+static void elf__errors_describe_foreign_objects(void)
 {
   static const struct {
     size_t at;
@@ -301,7 +302,7 @@ static void elf__foreign_objects_are_refused_with_words(void)
     unsigned char before = bytes[cases[i].at], next = bytes[19];
     bytes[cases[i].at] = cases[i].value;
     if (cases[i].at == 18) bytes[19] = 0;
-    CHECK_MSG(read_section(bytes, size) == TN_INVALID_ARGUMENT, "case %zu is taken", i);
+    CHECK_MSG(read_section(bytes, size) == TN_INVALID_ARGUMENT, "case %zu is accepted", i);
     CHECK_CONTAINS(tn_error_message(&err), cases[i].message);
     bytes[cases[i].at] = before;
     bytes[19] = next;
@@ -312,8 +313,8 @@ static void elf__foreign_objects_are_refused_with_words(void)
   end();
 }
 
-/* P-17: numbers in the tables that lie. */
-static void elf__tables_that_lie_are_refused(void)
+/* P-17: false numbers in the tables. */
+static void elf__false_tables_are_rejected(void)
 {
   size_t size = 0;
   unsigned char *bytes = plugin_read(plugin_source("minimal"), &size);
@@ -323,7 +324,8 @@ static void elf__tables_that_lie_are_refused(void)
   };
   ElfW(Ehdr) header;
   memcpy(&header, bytes, sizeof(header));
-  /* Every byte of the header, the program headers and the section headers, with lies of eight bytes and of one. */
+  /* Every byte of the header, the program headers and the section headers, with false values of
+   * eight bytes and of one. */
   size_t places[][2] = { { EI_NIDENT, sizeof(header) },
                          { header.e_phoff, header.e_phoff + (size_t)header.e_phnum * header.e_phentsize },
                          { header.e_shoff, header.e_shoff + (size_t)header.e_shnum * header.e_shentsize } };
@@ -342,7 +344,7 @@ static void elf__tables_that_lie_are_refused(void)
   end();
 }
 
-/* ---- files on the way ---- */
+/* ---- files on the path ---- */
 
 static tn_status check_path(const char *path, bool elevated)
 {
@@ -351,7 +353,7 @@ static tn_status check_path(const char *path, bool elevated)
 }
 
 /* P-78 */
-static void security__world_writable_files_and_folders_are_refused(void)
+static void security__world_writable_files_and_folders_are_rejected(void)
 {
   const char *folder = plugin_folder();
   char message[5000];
@@ -371,15 +373,15 @@ static void security__world_writable_files_and_folders_are_refused(void)
     if (cases[i].good) continue;
     bool file = (cases[i].file & 2) != 0;
     snprintf(message, sizeof(message),
-             file ? "file '%s' has mode %04o: everybody may write to it"
-                  : "directory '%s' has mode %04o: everybody may write to it and it has no sticky bit",
+             file ? "file '%s' has mode %04o: it is world-writable"
+                  : "directory '%s' has mode %04o: it is world-writable and has no sticky bit",
              file ? path : folder, file ? cases[i].file : cases[i].folder);
     CHECK_STR(tn_error_message(&err), message);
   }
   end();
 }
 
-/* P-78: the folder of a link's target counts, too. */
+/* P-78: the folder of a link's target is checked, too. */
 static void security__links_are_followed(void)
 {
   const char *good = plugin_folder(), *bad = plugin_folder();
@@ -419,28 +421,28 @@ static void security__only_regular_files_that_exist(void)
 }
 
 /* P-78 */
-static void security__more_rights_mean_stricter_checks(void)
+static void security__elevated_processes_check_more(void)
 {
   const char *folder = plugin_folder();
   tn__file_id id;
   bool foreign = false;
   plugin_copy("minimal", folder, "minimal.so");
-  /* /tmp may be written by a group, so nothing below it will do. */
+  /* /tmp may be written by a group, so everything below it is rejected. */
   CHECK_STATUS(check_path(plugin_path(folder, "minimal.so"), true), TN_PERMISSION_DENIED, &err);
-  if (geteuid() != 0) TAP_SKIP("only root can give files away");
+  if (geteuid() != 0) TAP_SKIP("only root can change the owner of files");
   REQUIRE_INT(chown(plugin_path(folder, "minimal.so"), 65534, 65534), 0);
   CHECK_OK(tn__path_check(plugin_path(folder, "minimal.so"), false, &id, &foreign, &err), &err);
-  CHECK(foreign); /* another owner is a note only */
+  CHECK(foreign); /* another owner is only a note */
   CHECK(id.size > 0);
   end();
 }
 
-TAP_MAIN(TAP_TEST(manifest__good_one_is_read), TAP_TEST(manifest__rank_is_0_when_it_is_not_given),
-         TAP_TEST(manifest__bad_ones_are_refused), TAP_TEST(manifest__limits_hold),
-         TAP_TEST(manifest__survives_lack_of_memory), TAP_TEST(abi__majors_are_equal_and_the_host_is_new_enough),
-         TAP_TEST(abi__refusal_says_who_is_older_and_what_to_do), TAP_TEST(elf__manifest_is_found),
-         TAP_TEST(elf__manifest_survives_strip), TAP_TEST(elf__shared_object_without_manifest_is_no_plugin),
-         TAP_TEST(elf__every_truncation_is_refused), TAP_TEST(elf__foreign_objects_are_refused_with_words),
-         TAP_TEST(elf__tables_that_lie_are_refused), TAP_TEST(security__world_writable_files_and_folders_are_refused),
+TAP_MAIN(TAP_TEST(manifest__valid_manifests_are_read), TAP_TEST(manifest__rank_is_0_by_default),
+         TAP_TEST(manifest__invalid_manifests_are_rejected), TAP_TEST(manifest__limits_are_enforced),
+         TAP_TEST(manifest__survives_lack_of_memory), TAP_TEST(abi__requires_equal_majors_and_a_recent_host),
+         TAP_TEST(abi__errors_explain_which_is_older_and_what_to_do), TAP_TEST(elf__manifest_is_found),
+         TAP_TEST(elf__manifest_survives_strip), TAP_TEST(elf__shared_objects_without_a_manifest_are_not_plugins),
+         TAP_TEST(elf__every_truncation_is_rejected), TAP_TEST(elf__errors_describe_foreign_objects),
+         TAP_TEST(elf__false_tables_are_rejected), TAP_TEST(security__world_writable_files_and_folders_are_rejected),
          TAP_TEST(security__links_are_followed), TAP_TEST(security__only_regular_files_that_exist),
-         TAP_TEST(security__more_rights_mean_stricter_checks))
+         TAP_TEST(security__elevated_processes_check_more))

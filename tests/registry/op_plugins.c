@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that bring ops: found when a graph names one, loaded by path, refused when they clash (P-15, P-19, P-81).
- * Each test has ops of its own, since what is loaded stays. */
+/* Plugins with ops: found when a graph names one of their ops, loaded by path, rejected if they
+ * clash (P-15, P-19, P-81). Each test has ops of its own, since loaded plugins stay. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,8 @@ static void keep_line(void *user, int32_t level, const char *line)
   if (level <= TN_LOG_WARNING) snprintf(logged + n, sizeof logged - n, "%s\n", line);
 }
 
-/* A copy of tests/plugins/acme_ops.c whose ops are "PREFIXScale" and "PREFIXRepeat"; four letters. */
+/* A copy of tests/plugins/acme_ops.c whose ops are "PREFIXScale" and "PREFIXRepeat"; PREFIX has
+ * four letters. */
 static void add_plugin(const char *folder, const char *file, const char *name, const char *prefix, int rank,
                        const char *fault)
 {
@@ -41,7 +42,7 @@ static void add_plugin(const char *folder, const char *file, const char *name, c
   free(bytes);
 }
 
-/* Its folder, which is searched beside the runtimes. */
+/* Searches its folder in addition to those of the runtimes. */
 static void search(const char *folder)
 {
   char both[3000];
@@ -96,7 +97,8 @@ static tn_status run(tn_graph *graph, tn_tensor *x, const char *fetch, tn_tensor
   return st;
 }
 
-/* Element i of the fetch, of x = { 3, 5 }; the shape it has is checked where the node stands in the graph, too. */
+/* Checks element i of the fetch for x = { 3, 5 }, and the shape, also the one inferred in the
+ * graph. */
 static void check_run(tn_graph *graph, tn_dtype dtype, const char *fetch, int64_t n, double first, double last)
 {
   const float f[] = { 3, 5 };
@@ -128,7 +130,7 @@ static void check_shape(tn_graph *graph, const char *node, int64_t first, int32_
 
 /* ---- in a folder ---- */
 
-/* P-15: the manifest says which ops a file brings; it is opened when a graph names one. */
+/* P-15: the manifest lists the ops of a file; it is opened when a graph names one of them. */
 static void op_plugins__are_loaded_when_a_graph_names_their_op(void)
 {
   const char *folder = one_plugin("t.o_named", "Nam1", "none");
@@ -141,7 +143,7 @@ static void op_plugins__are_loaded_when_a_graph_names_their_op(void)
   CHECK(tn_op_schema_find("Nam1Scale") != NULL);
   check_shape(graph, "half", 2, 1);
   check_shape(graph, "three", 3, 2);
-  check_run(graph, TN_FLOAT, "twice", 2, 6, 10); /* the default of the attribute */
+  check_run(graph, TN_FLOAT, "twice", 2, 6, 10); /* the attribute's default */
   check_run(graph, TN_FLOAT, "three", 6, 1.5, 2.5);
   tn_graph_unref(graph);
   graph = import(graph_text("Nam1", "DT_DOUBLE"));
@@ -162,7 +164,7 @@ static void op_plugins__are_loaded_for_builders(void)
   ts_fini(&t);
 }
 
-/* As they are, the ops of a plugin are checked like others. */
+/* Ops of a plugin are checked like others, by their schemas. */
 static void op_plugins__schemas_are_kept(void)
 {
   one_plugin("t.o_kept", "Kep1", "none");
@@ -195,8 +197,8 @@ static void op_plugins__are_loaded_for_bodies_of_functions(void)
   tn_graph_unref(graph);
 }
 
-/* A function of the file that has the name of an op which some plugin would bring: the file means its own. */
-static void op_plugins__functions_of_the_file_go_before(void)
+/* If a function of the file has the name of a plugin's op, the file means its own function. */
+static void op_plugins__functions_of_the_file_take_precedence(void)
 {
   const char *folder = one_plugin("t.o_own", "Own1", "none");
   static const char text[] =
@@ -209,7 +211,7 @@ static void op_plugins__functions_of_the_file_go_before(void)
   tn_graph *graph = import(text);
   CHECK_INT(plugin_count_mapped(folder), 0);
   check_run(graph, TN_FLOAT, "y", 2, -3, -5);
-  const char *more = "node { name: 'z' op: 'Own1Scale' input: 'x' }"; /* that of the graph */
+  const char *more = "node { name: 'z' op: 'Own1Scale' input: 'x' }"; /* the function of the graph */
   CHECK_OK(tn_graph_import(graph, more, strlen(more), NULL, &err), &err);
   CHECK_INT(plugin_count_mapped(folder), 0);
   tn_graph_unref(graph);
@@ -240,9 +242,9 @@ static void op_plugins__are_loaded_once_by_many_threads(void)
   free(text);
 }
 
-/* ---- that fail ---- */
+/* ---- failures ---- */
 
-/* The graph is imported as it is, and a run says what is wrong. */
+/* The graph can be imported; a run reports the reason. */
 static void check_unusable(const char *prefix, const char *why)
 {
   tn_graph *graph = import(graph_text(prefix, "DT_FLOAT"));
@@ -256,11 +258,11 @@ static void check_unusable(const char *prefix, const char *why)
   tn_graph_unref(graph);
 }
 
-static void op_plugins__that_fail_say_why(void)
+static void op_plugins__failures_have_a_reason(void)
 {
   one_plugin("t.o_schema", "Sch1", "schema");
   check_unusable("Sch1", "nonsense");
-  CHECK_CONTAINS(logged, "its ops are not known");
+  CHECK_CONTAINS(logged, "its ops are not available");
   one_plugin("t.o_damaged", "Dam1", "none");
   setenv("TENON_PLUGIN_DISABLE", "t.o_dam*", 1);
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
@@ -268,7 +270,7 @@ static void op_plugins__that_fail_say_why(void)
   unsetenv("TENON_PLUGIN_DISABLE");
   setenv("TENON_RANK", "onednn=0,t.o_damaged=0", 1);
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  check_unusable("Dam1", "its rank is 0: it is off");
+  check_unusable("Dam1", "its rank is 0, which disables it");
   setenv("TENON_RANK", "onednn=0", 1);
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
   tn_graph *graph = import(graph_text("Dam1", "DT_FLOAT"));
@@ -276,8 +278,8 @@ static void op_plugins__that_fail_say_why(void)
   tn_graph_unref(graph);
 }
 
-/* P-19: what the manifest promises is registered. */
-static void op_plugins__must_bring_what_the_manifest_says(void)
+/* P-19: a plugin must register all ops in its manifest. */
+static void op_plugins__must_register_the_ops_of_the_manifest(void)
 {
   one_plugin("t.o_misses", "Mis1", "misses");
   tn_graph *graph = import(graph_text("Mis1", "DT_FLOAT"));
@@ -285,7 +287,7 @@ static void op_plugins__must_bring_what_the_manifest_says(void)
       logged, "its manifest and its code disagree: op 'Mis1Repeat' is in the manifest, and its register_kernels does "
               "not register it");
   CHECK_NULL(tn_op_schema_find("Mis1Repeat"));
-  CHECK_NULL(tn_op_schema_find("Mis1Scale")); /* P-49: what it did register is undone */
+  CHECK_NULL(tn_op_schema_find("Mis1Scale")); /* P-49: registrations are undone */
   tn_graph_unref(graph);
 }
 
@@ -323,14 +325,15 @@ static void op_plugins__cannot_replace_an_op(void)
   REQUIRE_OK(tn_runtime_allow_files(0, &err), &err);
 }
 
-/* Of two in folders the one of the higher rank is loaded; of one rank none is, and both are named. */
-static void op_plugins__of_one_rank_and_op_are_an_error(void)
+/* Of two plugins in folders the one of higher rank is loaded; of equal rank none is, and both
+ * are named. */
+static void op_plugins__of_equal_rank_with_the_same_op_are_an_error(void)
 {
   const char *folder = plugin_folder();
   add_plugin(folder, "a.so", "t.o_left", "Two1", 300, "none");
   add_plugin(folder, "b.so", "t.o_right", "Two1", 300, "none");
   search(folder);
-  check_unusable("Two1", "another plugin of its rank brings it, too");
+  check_unusable("Two1", "another plugin of the same rank provides it, too");
   CHECK_CONTAINS(logged, "op 'Two1Scale' is brought by plugin 't.o_left' (");
   CHECK_CONTAINS(logged, "and by plugin 't.o_right' (");
   CHECK_INT(plugin_count_mapped(folder), 0);
@@ -345,7 +348,7 @@ static void op_plugins__of_one_rank_and_op_are_an_error(void)
 /* ---- by path ---- */
 
 /* P-81 */
-static void op_libraries__are_loaded_by_path_when_that_is_allowed(void)
+static void op_libraries__are_loaded_by_path_if_allowed(void)
 {
   const char *folder = plugin_folder();
   tn_runtime_info info = { .struct_size = sizeof info };
@@ -360,7 +363,7 @@ static void op_libraries__are_loaded_by_path_when_that_is_allowed(void)
   CHECK_STR(info.name, "t.o_path");
   CHECK_STR(info.kind, "kernels");
   CHECK_STR(info.file, path);
-  CHECK_OK(tn_load_op_library(path, NULL, &err), &err); /* once */
+  CHECK_OK(tn_load_op_library(path, NULL, &err), &err); /* only once */
   CHECK_INT(plugin_count_mapped(folder), 1);
   REQUIRE_OK(tn_runtime_rescan(&err), &err); /* it stays */
   tn_graph *graph = import(graph_text("Pat1", "DT_FLOAT"));
@@ -371,7 +374,7 @@ static void op_libraries__are_loaded_by_path_when_that_is_allowed(void)
   CHECK_STATUS(load_file("/nowhere/a.so"), TN_NOT_FOUND, &err);
   plugin_chameleon(folder, "b.so", "t.o_runtime", 0, "none");
   CHECK_STATUS(load_file(plugin_path(folder, "b.so")), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "brings a runtime, wanted ops or kernels");
+  CHECK_CONTAINS(tn_error_message(&err), "provides a runtime, wanted ops or kernels");
   add_plugin(folder, "c.so", "t.o_fails", "Pat2", 300, "fails");
   info.usable = 7;
   CHECK_STATUS(tn_load_op_library(plugin_path(folder, "c.so"), &info, &err), TN_DATA_LOSS, &err);
@@ -379,7 +382,7 @@ static void op_libraries__are_loaded_by_path_when_that_is_allowed(void)
   CHECK_INT(info.usable, 0);
   CHECK_CONTAINS(info.reason, "told to fail");
   CHECK_NULL(tn_op_schema_find("Pat2Scale"));
-  CHECK_STATUS(load_file(plugin_path(folder, "c.so")), TN_DATA_LOSS, &err); /* the same again */
+  CHECK_STATUS(load_file(plugin_path(folder, "c.so")), TN_DATA_LOSS, &err); /* fails again in the same way */
   REQUIRE_OK(tn_runtime_allow_files(0, &err), &err);
 }
 
@@ -404,7 +407,8 @@ static void op_libraries__are_not_loaded_after_freezing(void)
   CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : 255, 0);
 }
 
-/* Each allocation of a load fails once: nothing is half registered, and what was not begun can be tried again. */
+/* Each allocation of a load fails once: nothing is registered halfway, and a load that had not
+ * begun can be tried again. */
 static void op_libraries__survive_lack_of_memory(void)
 {
   const char *folder = plugin_folder();
@@ -427,7 +431,7 @@ static void op_libraries__survive_lack_of_memory(void)
     if (!failed || n > 500) break;
     if (st != TN_OK && load_file(path) == TN_OK) again++;
   }
-  CHECK_MSG(again > 0 && n < 500, "%d loads went well the second time", again);
+  CHECK_MSG(again > 0 && n < 500, "%d loads succeeded at the second attempt", again);
   REQUIRE_OK(tn_runtime_allow_files(0, &err), &err);
 }
 
@@ -451,11 +455,11 @@ TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(op_plugins__are_loaded_for_builders),
   TAP_TEST(op_plugins__schemas_are_kept),
   TAP_TEST(op_plugins__are_loaded_for_bodies_of_functions),
-  TAP_TEST(op_plugins__functions_of_the_file_go_before),
+  TAP_TEST(op_plugins__functions_of_the_file_take_precedence),
   TAP_TEST(op_plugins__are_loaded_once_by_many_threads),
-  TAP_TEST(op_plugins__that_fail_say_why),
-  TAP_TEST(op_plugins__must_bring_what_the_manifest_says),
+  TAP_TEST(op_plugins__failures_have_a_reason),
+  TAP_TEST(op_plugins__must_register_the_ops_of_the_manifest),
   TAP_TEST(op_plugins__cannot_replace_an_op),
-  TAP_TEST(op_plugins__of_one_rank_and_op_are_an_error),
-  TAP_TEST(op_libraries__are_loaded_by_path_when_that_is_allowed),
+  TAP_TEST(op_plugins__of_equal_rank_with_the_same_op_are_an_error),
+  TAP_TEST(op_libraries__are_loaded_by_path_if_allowed),
   TAP_TEST(op_libraries__survive_lack_of_memory))

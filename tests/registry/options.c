@@ -25,7 +25,7 @@ static void end(void)
 }
 
 /* S-OPT-01 */
-static void options__are_empty_and_default_at_first(void)
+static void options__are_empty_and_default_initially(void)
 {
   int64_t number = -1;
   tn_bool flag = 1;
@@ -67,8 +67,8 @@ static void options__target_names_a_runtime_and_its_settings(void)
   end();
 }
 
-/* S-OPT-10, P-79: a refused target leaves the one before in place. */
-static void options__malformed_targets_are_refused(void)
+/* S-OPT-10, P-79: a rejected target leaves the previous one in place. */
+static void options__malformed_targets_are_rejected(void)
 {
   static const struct {
     const char *target, *part;
@@ -110,7 +110,7 @@ static void options__malformed_targets_are_refused(void)
 }
 
 /* S-OPT-10 */
-static void options__unknown_settings_are_named_with_those_that_exist(void)
+static void options__errors_list_the_existing_settings(void)
 {
   static const char *const keys[] = { "threads", "pin" };
   begin();
@@ -118,7 +118,7 @@ static void options__unknown_settings_are_named_with_those_that_exist(void)
   REQUIRE_OK(tn_session_options_set_target(options, "threaded:pin=1,spin=9", &err), &err);
   CHECK_STATUS(tn_session_options_check_settings(options, keys, 2, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STR(tn_error_message(&err), "target 'threaded:pin=1,spin=9': there is no setting 'spin' (did you mean 'pin'?); "
-                                    "those that exist: threads, pin");
+                                    "available: threads, pin");
   CHECK_STATUS(tn_session_options_check_settings(options, NULL, 0, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "there is no setting 'pin'; the runtime has none");
   REQUIRE_OK(tn_session_options_set_target(options, "threaded:pin=1", &err), &err);
@@ -165,16 +165,16 @@ static void options__fields_are_set_and_read(void)
   end();
 }
 
-static void options__wrong_fields_and_values_are_refused(void)
+static void options__wrong_fields_and_values_are_rejected(void)
 {
   int64_t number = 5;
   const char *text = "x";
   begin();
   CHECK_STATUS(tn_session_options_set_int(options, "levle", 1, &err), TN_NOT_FOUND, &err);
   CHECK_CONTAINS(tn_error_message(&err),
-                 "there is no option 'levle' (did you mean 'level'?); those that exist: level, strict_shapes, ");
+                 "there is no option 'levle' (did you mean 'level'?); available: level, strict_shapes, ");
   CHECK_STATUS(tn_session_options_set_int(options, "colour", 1, &err), TN_NOT_FOUND, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "there is no option 'colour'; those that exist: level, strict_shapes, ");
+  CHECK_CONTAINS(tn_error_message(&err), "there is no option 'colour'; available: level, strict_shapes, ");
   CHECK_STATUS(tn_session_options_set_int(options, "session_name", 1, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STR(tn_error_message(&err), "option 'session_name' is a text, not a number");
   CHECK_STATUS(tn_session_options_set_bool(options, "level", 1, &err), TN_INVALID_ARGUMENT, &err);
@@ -240,8 +240,9 @@ static tn_status make_one(void *arg)
 
 static void options__survive_lack_of_memory(void) { tn_test_oom_sweep(make_one, NULL); }
 
-TAP_MAIN(TAP_TEST(options__are_empty_and_default_at_first), TAP_TEST(options__target_names_a_runtime_and_its_settings),
-         TAP_TEST(options__malformed_targets_are_refused),
-         TAP_TEST(options__unknown_settings_are_named_with_those_that_exist), TAP_TEST(options__fields_can_be_listed),
-         TAP_TEST(options__fields_are_set_and_read), TAP_TEST(options__wrong_fields_and_values_are_refused),
+TAP_MAIN(TAP_TEST(options__are_empty_and_default_initially),
+         TAP_TEST(options__target_names_a_runtime_and_its_settings),
+         TAP_TEST(options__malformed_targets_are_rejected),
+         TAP_TEST(options__errors_list_the_existing_settings), TAP_TEST(options__fields_can_be_listed),
+         TAP_TEST(options__fields_are_set_and_read), TAP_TEST(options__wrong_fields_and_values_are_rejected),
          TAP_TEST(options__copies_are_independent), TAP_TEST(options__survive_lack_of_memory))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files: who is chosen among them, and unregistering. Each test has folders and names of its own, since what
- * is loaded once stays in the process. */
+/* Plugins as files: choosing among them, and unregistering. Each test has folders and names of
+ * its own, since loaded plugins stay in the process. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -39,7 +39,8 @@ static void select__lower_ranks_are_not_opened(void)
   CHECK_OK(tn_runtime_unregister("t.r_none", &err), &err);
 }
 
-/* P-09: without a name, one whose types cannot be among the session's devices is not opened. */
+/* P-09: without a name in the target, a plugin whose device types are all filtered out is not
+ * opened. */
 static void select__types_that_are_filtered_out_are_not_opened(void)
 {
   static const char *const none[] = { "/device:GPU:0", "/gpu:1", "/job:localhost/device:CPUX:*,/gpu:0" };
@@ -50,12 +51,12 @@ static void select__types_that_are_filtered_out_are_not_opened(void)
   plugin_chameleon(folder, "a.so", "t.t_cpu", 900, "none");
   plugin_search(folder);
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
-  for (int turn = 0; turn < 2; turn++) { /* opened or not: the same choice */
+  for (int turn = 0; turn < 2; turn++) { /* the same choice before and after it is opened */
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
       REQUIRE_OK(tn_session_options_parse(options, "device_filters", none[i], &err), &err);
       CHECK_STATUS(tn_explain_selection(options, text, sizeof(text), NULL, &err), TN_NOT_FOUND, &err);
-      CHECK_CONTAINS(tn_error_message(&err), "a.so): device_filters let none of its types through");
-      CHECK_CONTAINS(text, "a.so) rank 900: not asked: device_filters let none of its types through\n");
+      CHECK_CONTAINS(tn_error_message(&err), "a.so): device_filters exclude all its device types");
+      CHECK_CONTAINS(text, "a.so) rank 900: not asked: device_filters exclude all its device types\n");
       CHECK_INT(plugin_count_mapped(folder), turn);
     }
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
@@ -68,7 +69,7 @@ static void select__types_that_are_filtered_out_are_not_opened(void)
   CHECK_OK(tn_runtime_unregister("t.t_cpu", &err), &err);
 }
 
-/* P-58: rank_for_options may only lower, P-44, and health. */
+/* P-58: rank_for_options may only lower the rank; P-44, and health. */
 static void select__refusing_unhealthy_and_lowering_plugins(void)
 {
   const char *folder = plugin_folder();
@@ -144,7 +145,7 @@ static void select__the_whole_trace_is_the_same_in_every_order(void)
                        plugins[order[i]].rank, plugins[order[i]].fault);
     snprintf(path, sizeof(path), "%s:%s:%s", folders[list[0]], folders[list[1]], folders[list[2]]);
     plugin_search(path);
-    if (round == 49) /* from here on the files stay, since those that are asked are opened */
+    if (round == 49) /* from here on the files are kept, since candidates are opened */
       CHECK_OK(tn_explain_selection(options, first, sizeof(first), NULL, &err), &err);
     if (round < 50) {
       for (size_t i = 0; i < FILES; i++)
@@ -161,8 +162,9 @@ static void select__the_whole_trace_is_the_same_in_every_order(void)
   for (size_t i = 0; i < 3; i++) CHECK_OK(tn_runtime_unregister(loaded[i], &err), &err);
 }
 
-/* P-58: whoever is only installed, with the rank that plugins have, changes nothing for who names no runtime. */
-static void select__a_plugin_of_the_usual_rank_changes_no_empty_target(void)
+/* P-58: installing a plugin with the usual rank does not change the choice for programs that
+ * name no runtime. */
+static void select__a_plugin_of_the_usual_rank_does_not_change_the_default(void)
 {
   const char *folder = plugin_folder(), *other = plugin_folder();
   char path[700];
@@ -174,14 +176,15 @@ static void select__a_plugin_of_the_usual_rank_changes_no_empty_target(void)
   plugin_search(path);
   CHECK_STR(chosen(""), "t.d_first");
   CHECK_INT(plugin_count_mapped(other), 0);
-  CHECK_OK(load("a.third_party"), &err); /* nor does it when it is loaded */
+  CHECK_OK(load("a.third_party"), &err); /* loading it makes no difference */
   CHECK_STR(chosen(""), "t.d_first");
   CHECK_OK(tn_runtime_unregister("t.d_first", &err), &err);
   CHECK_OK(tn_runtime_unregister("a.third_party", &err), &err);
 }
 
-/* P-60: the one that is named is asked alone; here another one, of a higher rank, would end the process. */
-static void select__a_broken_acceptor_does_not_disturb_a_named_one(void)
+/* P-60: only the named runtime is asked; here another one, of higher rank, would end the
+ * process. */
+static void select__a_broken_acceptor_does_not_affect_a_named_one(void)
 {
   const char *folder = plugin_folder();
   tn_session *session = NULL;
@@ -200,7 +203,7 @@ static void select__a_broken_acceptor_does_not_disturb_a_named_one(void)
   CHECK_OK(tn_runtime_unregister("t.n_good", &err), &err);
 }
 
-/* P-59: whatever order the folders and files are in. */
+/* P-59: for any order of folders and files. */
 static void select__choice_does_not_depend_on_order(void)
 {
   const char *folders[3] = { plugin_folder(), plugin_folder(), plugin_folder() };
@@ -243,7 +246,7 @@ static void unregister__plugin_stays_mapped_and_is_not_started_again(void)
   tn__registry_drop_plugin(plugin->host.self);
   forget_log();
   CHECK_OK(tn_runtime_unregister("t.u_two.b", &err), &err);
-  CHECK_INT(count_logged("shutdown"), 0); /* one of its factories is still there */
+  CHECK_INT(count_logged("shutdown"), 0); /* one of its factories still exists */
   CHECK_STR(chosen("t.u_two.b"), "");
   CHECK_INT(tn_error_code(&err), TN_NOT_FOUND);
   CHECK_STR(chosen("t.u_two"), "t.u_two");
@@ -251,12 +254,12 @@ static void unregister__plugin_stays_mapped_and_is_not_started_again(void)
   CHECK_INT(count_logged("chameleon t.u_two: shutdown"), 1);
   CHECK_INT(plugin_count_mapped(folder), 1);
   CHECK_STATUS(load("t.u_two"), TN_NOT_FOUND, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "was unregistered; a plugin is started once in a process");
+  CHECK_CONTAINS(tn_error_message(&err), "was unregistered; a plugin is initialised only once in a process");
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
   CHECK_STATUS(load("t.u_two"), TN_NOT_FOUND, &err);
 }
 
-static float on_device[2]; /* what the handle below stands for */
+static float on_device[2]; /* the memory of the handle below */
 static int maps, releases;
 
 static tn_status map_device(void *user, tn_buffer *buffer, void **address, tn_error *e)
@@ -275,7 +278,8 @@ static void release_device(void *user, void *data, size_t bytes)
   releases++;
 }
 
-/* P-45: a tensor in the plugin's memory holds it, also when its session is gone. */
+/* P-45: a tensor in the plugin's memory holds the plugin, even when its session has been
+ * destroyed. */
 static void unregister__a_device_tensor_holds_the_plugin(void)
 {
   const char *folder = plugin_folder();
@@ -307,7 +311,7 @@ static void unregister__a_device_tensor_holds_the_plugin(void)
   tn_session_destroy(session);
   CHECK_STATUS(tn_runtime_unregister("t.u_device", &err), TN_FAILED_PRECONDITION, &err);
   CHECK_CONTAINS(tn_error_message(&err), "it is held by 0 sessions, 0 calls and 1 buffer");
-  CHECK_OK(tn_tensor_read(tensor, values, sizeof(values), &err), &err); /* it is of use yet */
+  CHECK_OK(tn_tensor_read(tensor, values, sizeof(values), &err), &err); /* still usable */
   CHECK_INT(maps, 1);
   CHECK_INT(releases, 0);
   tn_tensor_unref(tensor);
@@ -333,8 +337,8 @@ TAP_MAIN_WITH(loader_setup, loader_teardown,
   TAP_TEST(select__lower_ranks_are_not_opened), TAP_TEST(select__types_that_are_filtered_out_are_not_opened),
   TAP_TEST(select__refusing_unhealthy_and_lowering_plugins),
   TAP_TEST(select__the_whole_trace_is_the_same_in_every_order),
-  TAP_TEST(select__a_plugin_of_the_usual_rank_changes_no_empty_target),
-  TAP_TEST(select__a_broken_acceptor_does_not_disturb_a_named_one),
+  TAP_TEST(select__a_plugin_of_the_usual_rank_does_not_change_the_default),
+  TAP_TEST(select__a_broken_acceptor_does_not_affect_a_named_one),
   TAP_TEST(select__choice_does_not_depend_on_order),
   TAP_TEST(unregister__plugin_stays_mapped_and_is_not_started_again),
   TAP_TEST(unregister__a_device_tensor_holds_the_plugin),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files that somebody loads, replaces, holds in both hands: loading by path, freezing, plugins that call
- * back, files that change under the loader, many threads at once (P-34, P-46, P-47, P-53, P-63, P-69, P-70, P-74, P-76,
- * P-80 to P-82). */
+/* Plugins as files in use: loading by path, freezing, plugins that call back, files that change
+ * under the loader, memory of both sides, many threads at once (P-34, P-46, P-47, P-53, P-63,
+ * P-69, P-70, P-74, P-76, P-80 to P-82). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,7 +37,7 @@ static tn_status load_file(const char *path)
   return tn_runtime_load_file(path, &info, &err);
 }
 
-/* Runs fn in a child; what it returns is its exit status. */
+/* Runs fn in a child; fn's return value is the exit status. */
 static int in_child(int (*fn)(const char *arg), const char *arg)
 {
   int status = 0;
@@ -48,7 +48,7 @@ static int in_child(int (*fn)(const char *arg), const char *arg)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-/* ---- the log, which may do something at a line ---- */
+/* ---- the log, with an action at a line ---- */
 
 static const char *log_trigger;
 static void (*log_action)(void);
@@ -67,7 +67,7 @@ static void watch_line(void *user, int32_t level, const char *line)
 /* ---- by path ---- */
 
 /* P-81 */
-static void by_path__is_off_unless_the_program_allows_it(void)
+static void by_path__is_disabled_unless_the_program_allows_it(void)
 {
   const char *folder = plugin_folder();
   plugin_search(plugin_folder());
@@ -79,10 +79,10 @@ static void by_path__is_off_unless_the_program_allows_it(void)
   CHECK_OK(load_file(plugin_path(folder, "any name at all.so")), &err);
   CHECK_STR(info.name, "t.path");
   CHECK_INT(info.loaded, 1);
-  CHECK_OK(load_file(plugin_path(folder, "any name at all.so")), &err); /* once */
+  CHECK_OK(load_file(plugin_path(folder, "any name at all.so")), &err); /* only once */
   tn_session *session = NULL;
   CHECK_OK(plugin_open_session("t.path", &session, &err), &err);
-  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* it is in no folder of the list, and stays */
+  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* it is in no folder of the list, but stays */
   CHECK_OK(load("t.path"), &err);
   tn_session_destroy(session);
   CHECK_STATUS(load_file("relative.so"), TN_INVALID_ARGUMENT, &err);
@@ -115,7 +115,7 @@ static void by_path__survives_lack_of_memory(void)
   REQUIRE_OK(tn_runtime_allow_files(0, &err), &err);
 }
 
-/* P-81: with more rights than the caller there is no allowing it. */
+/* P-81: a process with more rights than its caller cannot allow it. */
 static int elevated_child(void)
 {
   if (tn_runtime_allow_files(1, NULL) != TN_PERMISSION_DENIED) return 1;
@@ -130,11 +130,11 @@ static int become_elevated(const char *program)
   return 77;
 }
 
-static void by_path__is_refused_in_a_set_user_id_program(void)
+static void by_path__is_rejected_in_a_set_user_id_program(void)
 {
   char program[1000];
   size_t size = 0;
-  if (geteuid() != 0) TAP_SKIP("only root can make a set-user-id program of root's");
+  if (geteuid() != 0) TAP_SKIP("only root can create a set-user-id program owned by root");
   unsigned char *bytes = plugin_read("/proc/self/exe", &size);
   snprintf(program, sizeof(program), "%s/elevated", tap_scratch_dir());
   plugin_write(program, bytes, size);
@@ -160,7 +160,7 @@ static int frozen_child(const char *folder)
   if (plugin_open_session("t.z_after", &session, &err) != TN_FAILED_PRECONDITION) return 4;
   if (plugin_open_session("t.z_before", &session, &err) != TN_OK) return 5;
   tn_session_destroy(session);
-  if (plugin_open_session("", &session, &err) != TN_FAILED_PRECONDITION) return 6; /* not the next best */
+  if (plugin_open_session("", &session, &err) != TN_FAILED_PRECONDITION) return 6; /* no substitute is chosen */
   if (tn_runtime_rescan(NULL) != TN_OK || load("t.z_after") != TN_FAILED_PRECONDITION) return 7;
   if (tn_runtime_allow_files(1, NULL) != TN_OK || load_file(plugin_path(folder, "b.so")) != TN_FAILED_PRECONDITION)
     return 8;
@@ -168,8 +168,8 @@ static int frozen_child(const char *folder)
   return plugin_count_mapped(folder) == 1 ? 0 : 10;
 }
 
-/* P-82; in a child, as there is no way back. */
-static void freeze__nothing_is_loaded_any_more(void)
+/* P-82; in a child, as freezing cannot be undone. */
+static void freeze__nothing_is_loaded_afterwards(void)
 {
   const char *folder = plugin_folder();
   plugin_chameleon(folder, "a.so", "t.z_before", 100, "none");
@@ -208,7 +208,7 @@ static const tn_session_factory fake = { .struct_size = TN_SESSION_FACTORY_SIZE,
                                          .accepts_options = fake_accepts,
                                          .destroy_session = fake_destroy };
 
-/* What a plugin calls through TENON_TEST_CALL. */
+/* Called by a plugin through TENON_TEST_CALL. */
 static void called_back(void)
 {
   tn_runtime_info one = { .struct_size = sizeof(one) };
@@ -239,7 +239,8 @@ static void will_call(void (*function)(void))
   memset(&back, 0, sizeof(back));
 }
 
-/* P-53: the registry is changed by the loader only; a plugin that tries is told, and nobody waits for himself. */
+/* P-53: only the loader may change the registry during a load; a plugin that tries gets an
+ * error, and no thread waits for itself. */
 static void callback__a_plugin_cannot_change_the_registry_while_it_is_loaded(void)
 {
   static const char *const places[] = { "ctor:call", "entry:call", "init:call" };
@@ -308,7 +309,7 @@ static void run_once(const char *target)
   tn_graph_unref(graph);
 }
 
-static void callback__a_program_can_ask_which_plugin_it_is_in(void)
+static void callback__a_program_can_query_the_running_plugin(void)
 {
   static const struct {
     const char *fault, *call;
@@ -345,13 +346,13 @@ static void callback__a_program_can_ask_which_plugin_it_is_in(void)
   CHECK(!tn_plugin_call_now(NULL));
 }
 
-/* P-70: questions from a callback are answered; a load from inside of one is refused. */
-static void callback__may_ask_but_not_load(void)
+/* P-70: queries from a callback are answered; a nested load is rejected. */
+static void callback__may_query_but_not_load(void)
 {
   const char *folder = plugin_folder();
   tn_session *session = NULL;
   plugin_ender(folder, "a.so", "t.k_asks", "none:");
-  plugin_chameleon(folder, "b.so", "t.k_other", 0, "none"); /* another one, not loaded */
+  plugin_chameleon(folder, "b.so", "t.k_other", 0, "none"); /* another plugin, not loaded */
   plugin_chameleon(folder, "c.so", "t.k_fresh", 0, "none");
   plugin_search(folder);
   will_call(called_back);
@@ -362,20 +363,20 @@ static void callback__may_ask_but_not_load(void)
   CHECK_INT(back.listed, TN_OK);
   CHECK_INT(back.loaded, TN_FAILED_PRECONDITION);
   CHECK_INT(plugin_count_mapped(folder), 1);
-  CHECK_INT(back.registered, TN_OK); /* a factory of the program's own is no load */
+  CHECK_INT(back.registered, TN_OK); /* registering a factory of the program is not a load */
   CHECK_OK(tn_runtime_unregister("t.k_own", &err), &err);
   tn_session_destroy(session);
   CHECK_OK(load("t.k_fresh"), &err);
 }
 
-/* A plugin that is being loaded has a thread that registers. */
+/* A plugin registers from another thread while it is being loaded. */
 static void callback__another_thread_registers_during_a_load(void)
 {
   const char *folder = plugin_folder();
   plugin_ender(folder, "a.so", "t.k_thread", "init:spawn");
   plugin_search(folder);
   will_call(called_back);
-  /* t.k_known is loaded and t.k_other known to have been: nothing of it needs the loader. */
+  /* t.k_known is loaded, and t.k_other is known to have been: neither needs the loader. */
   CHECK_OK(load("t.k_thread"), &err);
   CHECK_INT(back.calls, 1);
   CHECK_INT(back.registered, TN_OK);
@@ -389,8 +390,8 @@ static char swap_from[600], swap_to[600];
 
 static void swap_files(void) { rename(swap_from, swap_to); }
 
-/* P-80: another file lies there when the linker opens it. */
-static void change__a_file_swapped_between_check_and_open_is_refused(void)
+/* P-80: the file is replaced by another before the linker opens it. */
+static void change__a_file_swapped_between_check_and_open_is_rejected(void)
 {
   const char *folder = plugin_folder(), *other = plugin_folder();
   plugin_chameleon(folder, "a.so", "t.w_swap", 0, "none");
@@ -400,7 +401,7 @@ static void change__a_file_swapped_between_check_and_open_is_refused(void)
   plugin_search(folder);
   atomic_store(&inits, 0);
   log_action = swap_files;
-  log_trigger = "a.so) is opened";
+  log_trigger = "opening plugin 't.w_swap'";
   tn_set_log_level(TN_LOG_DEBUG);
   CHECK_STATUS(load("t.w_swap"), TN_FAILED_PRECONDITION, &err);
   tn_set_log_level(TN_LOG_WARNING);
@@ -413,7 +414,7 @@ static void change__a_file_swapped_between_check_and_open_is_refused(void)
   CHECK_OK(load("t.w_swap"), &err);
 }
 
-/* P-99: who has the old one goes on with it, whatever is put in its place. */
+/* P-99: users of the old file continue with it, whatever replaces it. */
 static void change__a_plugin_is_replaced_while_it_runs(void)
 {
   const char *folder = plugin_folder();
@@ -436,7 +437,7 @@ static void change__a_plugin_is_replaced_while_it_runs(void)
   tn_session_destroy(session);
 }
 
-/* P-63: an error is whole when the plugin that made it is gone. */
+/* P-63: an error stays valid after the plugin that set it is unloaded. */
 static void change__an_error_outlives_its_plugin(void)
 {
   const char *folder = plugin_folder();
@@ -455,8 +456,9 @@ static void change__an_error_outlives_its_plugin(void)
 
 /* ---- memory of two sides ---- */
 
-/* P-46, P-47: each side frees what it allocated; what a plugin wants to keep of the options it copies. */
-static void memory__goes_back_the_way_it_came(void)
+/* P-46, P-47: each side frees the memory it allocated; a plugin copies the options that it
+ * keeps. */
+static void memory__is_freed_by_the_side_that_allocated_it(void)
 {
   const char *folder = plugin_folder();
   tn_session_options *options = NULL;
@@ -485,22 +487,22 @@ static void memory__goes_back_the_way_it_came(void)
   CHECK_CONTAINS(tn_error_message(&err), "colour");
   tn_error_clear(&err);
   CHECK_INT(tn_test_live_blocks(), before);
-  CHECK_OK(tn_runtime_unregister("test.own_heap", &err), &err); /* shutdown counts its heap */
+  CHECK_OK(tn_runtime_unregister("test.own_heap", &err), &err); /* shutdown counts the blocks of its heap */
 }
 
 /* P-34 */
 static void host__unknown_extensions_are_absent(void)
 {
   const tn_host *host = tn__host_table();
-  CHECK_NULL(host->get_extension("nobody.knows", 1));
+  CHECK_NULL(host->get_extension("unknown.extension", 1));
   CHECK_NULL(host->get_extension("", 0));
   CHECK_INT(host->struct_size, TN_HOST_SIZE);
 }
 
 /* ---- unloading ---- */
 
-/* P-74: unmapped only when nobody holds it and its shutdown agrees; then it can be loaded anew. */
-static void unload__only_when_nobody_holds_it(void)
+/* P-74: unmapped only if it has no holders and its shutdown agrees; then it can be loaded again. */
+static void unload__only_without_holders(void)
 {
   const char *folder = plugin_folder();
   tn_session *session = NULL;
@@ -547,7 +549,7 @@ static void print_line(void *user, int32_t level, const char *line)
   puts(line);
 }
 
-/* What the child does: ends while a session is open and a thread opens others. */
+/* The child ends while a session is open and a thread opens others. */
 static void end_in_the_middle(void)
 {
   static char target[] = "t.e_end";
@@ -561,7 +563,7 @@ static void end_in_the_middle(void)
   exit(0);
 }
 
-/* P-76: nothing of a plugin runs when the process ends, whatever goes on. */
+/* P-76: no plugin code runs when the process ends, whatever other threads do. */
 static void end__no_plugin_code_runs_at_exit(void)
 {
   const char *folder = plugin_folder();
@@ -585,7 +587,7 @@ static void end__no_plugin_code_runs_at_exit(void)
   CHECK_INT(shutdowns_seen, 0);
 }
 
-/* ---- many at once, and the second one ---- */
+/* ---- concurrent loads, and the second session ---- */
 
 enum { THREADS = 200 };
 static pthread_barrier_t all_here;
@@ -622,8 +624,8 @@ static int first_use(const char *folder)
   return atomic_load(&inits) == 4 && plugin_count_mapped(folder) == 4 ? 0 : 2;
 }
 
-/* A program that begins with 200 threads; in a child nothing of what was loaded here counts. */
-static void threads__two_hundred_open_sessions_by_name_at_once(void)
+/* A program that starts with 200 threads; in a child, so that plugins loaded here do not count. */
+static void threads__two_hundred_open_sessions_by_name(void)
 {
   const char *folder = plugin_folder();
   char file[20], name[20];
@@ -674,7 +676,7 @@ static void threads__inits_run_one_at_a_time(void)
   CHECK_INT(atomic_load(&most_inside), 1);
 }
 
-/* P-09: what is named is loaded, and nothing else; the second session opens no file at all. */
+/* P-09: the named plugin is loaded and nothing else; the second session opens no file at all. */
 static void threads__second_session_touches_no_file(void)
 {
   const char *folder = plugin_folder();
@@ -710,22 +712,22 @@ static void setup(void)
 
 static void teardown(void) { tn_error_clear(&err); }
 
-/* The set-user-id copy asks for the list of tests. */
+/* The set-user-id copy requests the list of tests. */
 __attribute__((constructor)) static void begin(void)
 {
   if (getenv("TENON_TEST_ELEVATED") != NULL) _exit(elevated_child());
 }
 
-/* That of the child first: sessions cannot be used in a process forked after one existed. */
-TAP_MAIN_WITH(setup, teardown, TAP_TEST(freeze__nothing_is_loaded_any_more),
-              TAP_TEST(by_path__is_off_unless_the_program_allows_it), TAP_TEST(by_path__survives_lack_of_memory),
-              TAP_TEST(by_path__is_refused_in_a_set_user_id_program),
+/* The test with a child is first: sessions cannot be used in a process forked after one existed. */
+TAP_MAIN_WITH(setup, teardown, TAP_TEST(freeze__nothing_is_loaded_afterwards),
+              TAP_TEST(by_path__is_disabled_unless_the_program_allows_it), TAP_TEST(by_path__survives_lack_of_memory),
+              TAP_TEST(by_path__is_rejected_in_a_set_user_id_program),
               TAP_TEST(callback__a_plugin_cannot_change_the_registry_while_it_is_loaded),
-              TAP_TEST(callback__may_ask_but_not_load), TAP_TEST(callback__a_program_can_ask_which_plugin_it_is_in),
+              TAP_TEST(callback__may_query_but_not_load), TAP_TEST(callback__a_program_can_query_the_running_plugin),
               TAP_TEST(callback__another_thread_registers_during_a_load),
-              TAP_TEST(change__a_file_swapped_between_check_and_open_is_refused),
+              TAP_TEST(change__a_file_swapped_between_check_and_open_is_rejected),
               TAP_TEST(change__a_plugin_is_replaced_while_it_runs), TAP_TEST(change__an_error_outlives_its_plugin),
-              TAP_TEST(memory__goes_back_the_way_it_came), TAP_TEST(host__unknown_extensions_are_absent),
-              TAP_TEST(end__no_plugin_code_runs_at_exit), TAP_TEST(unload__only_when_nobody_holds_it),
-              TAP_TEST(threads__inits_run_one_at_a_time), TAP_TEST(threads__two_hundred_open_sessions_by_name_at_once),
+              TAP_TEST(memory__is_freed_by_the_side_that_allocated_it), TAP_TEST(host__unknown_extensions_are_absent),
+              TAP_TEST(end__no_plugin_code_runs_at_exit), TAP_TEST(unload__only_without_holders),
+              TAP_TEST(threads__inits_run_one_at_a_time), TAP_TEST(threads__two_hundred_open_sessions_by_name),
               TAP_TEST(threads__second_session_touches_no_file))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins, names and files as nobody should make them: cut while they are in use, owned by others, named by chance, in
- * a process that ends (P-48, P-76, P-78, P-79). */
+/* Invalid and unusual plugins, names and files: truncated while in use, owned by other users,
+ * named randomly, in a process that ends (P-48, P-76, P-78, P-79). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "tests/support/loader_kit.h"
 #include "conformance/support/oom.h"
 
-/* How the child ended: its exit status, or 256 and the signal. */
+/* The child's exit status, or 256 plus the signal that ended it. */
 static int in_child(int (*fn)(const char *arg), const char *arg)
 {
   int status = 0;
@@ -31,10 +31,11 @@ static int in_child(int (*fn)(const char *arg), const char *arg)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
-/* ---- cut while it is mapped ---- */
+/* ---- truncated while mapped ---- */
 
-/* What is in memory is gone with the file. All that the library does by itself goes on, and so do other plugins; but
- * for the dynamic linker, which looks at the names of what is loaded when it opens another file. */
+/* The memory disappears with the file. Everything that the library does by itself continues, and
+ * so do other plugins; except the dynamic linker, which reads the names of loaded objects when
+ * it opens another file. */
 static int cut_and_look(const char *folder)
 {
   setenv("TENON_PLUGIN_PATH", folder, 1);
@@ -43,11 +44,11 @@ static int cut_and_look(const char *folder)
   if (truncate(plugin_path(folder, "cut.so"), 0) != 0) return 2;
   if (tn_runtime_rescan(NULL) != TN_OK) return 3;
   if (listed_file(plugin_path(folder, "cut.so")).struct_size == 0) return 4;
-  if (load("t.nobody") != TN_NOT_FOUND || strcmp(chosen("t.whole"), "t.whole") != 0) return 5;
+  if (load("t.absent") != TN_NOT_FOUND || strcmp(chosen("t.whole"), "t.whole") != 0) return 5;
   tn_session *session;
   if (plugin_open_session("t.whole", &session, NULL) != TN_OK) return 6;
   tn_session_destroy(session);
-  if (load("t.cut") != TN_OK) return 7; /* it is loaded: nothing of it runs for this */
+  if (load("t.cut") != TN_OK) return 7; /* already loaded: none of its code runs for this */
   return 0;
 }
 
@@ -55,12 +56,13 @@ static int cut_and_use(const char *folder)
 {
   tn_session *session;
   int code = cut_and_look(folder);
-  return code != 0 ? code : plugin_open_session("t.cut", &session, NULL) == TN_OK ? 100 : 101;
+  if (code != 0) return code;
+  return plugin_open_session("t.cut", &session, NULL) == TN_OK ? 100 : 101;
 }
 
-/* A file that somebody writes over, in place of renaming a new one (P-99), takes the process with it as soon as its
- * code runs; until then nothing happens. */
-static void input__a_plugin_cut_in_place_is_harmless_until_it_runs(void)
+/* A file that is overwritten in place, rather than replaced by renaming a new one (P-99), ends
+ * the process as soon as its code runs, but not before. */
+static void input__a_plugin_truncated_in_place_is_harmless_until_it_runs(void)
 {
   const char *folder = plugin_folder();
   plugin_chameleon(folder, "cut.so", "t.cut", 0, "none");
@@ -68,12 +70,12 @@ static void input__a_plugin_cut_in_place_is_harmless_until_it_runs(void)
   CHECK_INT(in_child(cut_and_look, folder), 0);
   plugin_chameleon(folder, "cut.so", "t.cut", 0, "none");
   int code = in_child(cut_and_use, folder);
-  tap_note("using it ended with %d", code); /* 256 + SIGBUS where the pages were not in use yet */
+  tap_note("using it ended with %d", code); /* 256 + SIGBUS if the pages were not in use yet */
   CHECK(code == 256 + SIGBUS || code == 256 + SIGSEGV || code == 100);
 }
 
-/* The same before it is loaded: it is damaged, and says so. */
-static void input__a_plugin_cut_before_its_load_is_refused(void)
+/* The same before it is loaded: an error reports the damage. */
+static void input__a_plugin_truncated_before_its_load_is_rejected(void)
 {
   const char *folder = plugin_folder();
   plugin_chameleon(folder, "a.so", "t.cut_before", 0, "none");
@@ -86,8 +88,8 @@ static void input__a_plugin_cut_before_its_load_is_refused(void)
 
 /* ---- names ---- */
 
-/* P-79: whatever a name has in it, it is compared and shown, and is no part of a path. */
-static void input__names_by_chance_are_refused_or_unknown(void)
+/* P-79: names are compared and shown, whatever they contain, and never become part of a path. */
+static void input__random_names_are_rejected_or_unknown(void)
 {
   static const char bits[] = "ab/.:\\-_%$\n\r\t\033\177\200\377 A=,;*~\"'";
   const char *folder = plugin_folder();
@@ -134,9 +136,9 @@ static tn_bool accept_all(const tn_session_factory *self, const tn_session_optio
 }
 static void end_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
 
-/* P-48: first the plugin and then the program, and the other way round. P-52: nor may the program take the library's
- * names. */
-static void input__a_name_is_taken_once_whoever_comes_first(void)
+/* P-48: first the plugin and then the program, and vice versa. P-52: the program must not use
+ * the library's names, either. */
+static void input__a_name_is_taken_once_in_either_order(void)
 {
   static tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "t.taken",
                                         .new_session = no_session, .accepts_options = accept_all,
@@ -160,12 +162,13 @@ static void input__a_name_is_taken_once_whoever_comes_first(void)
   CHECK_STR(chosen("t.taken_b"), "t.taken_b");
   CHECK_OK(tn_runtime_unregister("t.taken_b", &err), &err);
   CHECK_STATUS(tn_runtime_register("direct", &factory, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "the name 'direct' is reserved for a runtime of the library's own");
+  CHECK_CONTAINS(tn_error_message(&err), "the name 'direct' is reserved for the library's own runtimes");
 }
 
 /* ---- manifests ---- */
 
-/* Bytes by chance in a manifest that lies in a whole file: it is read, or refused with words that can be shown. */
+/* A manifest of random bytes in an intact file is either read, or rejected with a printable
+ * message. */
 static void input__manifests_of_random_bytes(void)
 {
   enum { BATCH = 25, ROUNDS = 16 };
@@ -213,7 +216,8 @@ static tn_status check_as(const char *path, bool elevated)
   return tn__path_check(path, elevated, NULL, NULL, &err);
 }
 
-/* P-78: a file and its folder, all else on the way being root's; with more rights than the caller and without. */
+/* P-78: a file and its folder, with root as the owner of everything above them; in processes
+ * with and without elevated rights. */
 static void input__owners_and_modes(void)
 {
   static const struct {
@@ -229,10 +233,10 @@ static void input__owners_and_modes(void)
     { 0775, 0664, 65534, 65534, true, false }, { 0777, 0644, 65534, 0, false, false },
   };
   char folder[] = "/root/tenon-test-XXXXXX", path[100];
-  if (geteuid() != 0) TAP_SKIP("only root can give files away");
+  if (geteuid() != 0) TAP_SKIP("only root can change the owner of files");
   REQUIRE_INT(access(plugin_source("minimal"), R_OK), 0);
   if (check_as("/root", true) == TN_PERMISSION_DENIED || mkdtemp(folder) == NULL)
-    TAP_SKIP("no folder that is root's alone");
+    TAP_SKIP("no folder that only root may write to");
   snprintf(path, sizeof(path), "%s/a.so", folder);
   plugin_copy("minimal", folder, "a.so");
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -244,7 +248,7 @@ static void input__owners_and_modes(void)
       tn_status wanted = (elevated ? cases[i].elevated : cases[i].usual) ? TN_OK : TN_PERMISSION_DENIED;
       CHECK_MSG(check_as(path, elevated) == wanted, "case %zu, elevated %d: %s", i, elevated, tn_error_message(&err));
       if (wanted == TN_OK) continue;
-      CHECK_CONTAINS(tn_error_message(&err), folder); /* it names the component */
+      CHECK_CONTAINS(tn_error_message(&err), folder); /* names the component */
     }
   }
   unlink(path);
@@ -253,18 +257,19 @@ static void input__owners_and_modes(void)
 
 /* ---- the end of the process ---- */
 
-/* P-76: as in test_plugin_files, but a checker looks on: nothing runs in code or memory that is gone. */
+/* P-76: as in plugin_files.c, but under valgrind: no code runs after it was unmapped, and no
+ * freed memory is used. */
 static void input__an_exit_during_activity_is_clean(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  TAP_SKIP("sanitizers look themselves");
+  TAP_SKIP("sanitizers check this already");
 #else
   const char *folder = plugin_folder();
   char program[1000], command[3000];
   const char *files = tap_build_path("tests/registry/plugin_files");
-  if (system("valgrind --version >/dev/null 2>&1") != 0) TAP_SKIP("there is no valgrind");
+  if (system("valgrind --version >/dev/null 2>&1") != 0) TAP_SKIP("valgrind is not available");
   snprintf(program, sizeof(program), "%s", files);
-  if (access(program, X_OK) != 0) TAP_SKIP("test_plugin_files is not built");
+  if (access(program, X_OK) != 0) TAP_SKIP("plugin_files is not built");
   plugin_chameleon(folder, "a.so", "t.e_end", 0, "none");
   setenv("TENON_PLUGIN_PATH", folder, 1);
   setenv("TENON_TEST_END", "1", 1);
@@ -277,10 +282,10 @@ static void input__an_exit_during_activity_is_clean(void)
 }
 
 TAP_MAIN_WITH(loader_setup, loader_teardown,
-  TAP_TEST(input__a_plugin_cut_in_place_is_harmless_until_it_runs),
-  TAP_TEST(input__a_plugin_cut_before_its_load_is_refused),
-  TAP_TEST(input__names_by_chance_are_refused_or_unknown),
-  TAP_TEST(input__a_name_is_taken_once_whoever_comes_first),
+  TAP_TEST(input__a_plugin_truncated_in_place_is_harmless_until_it_runs),
+  TAP_TEST(input__a_plugin_truncated_before_its_load_is_rejected),
+  TAP_TEST(input__random_names_are_rejected_or_unknown),
+  TAP_TEST(input__a_name_is_taken_once_in_either_order),
   TAP_TEST(input__manifests_of_random_bytes),
   TAP_TEST(input__owners_and_modes),
   TAP_TEST(input__an_exit_during_activity_is_clean))

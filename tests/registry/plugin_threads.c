@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files, with many threads and with others that use libltdl or change files (P-53, P-67, P-68, P-73,
- * P-80). */
+/* Plugins as files, with many threads and with other users of libltdl or of the files (P-53,
+ * P-67, P-68, P-73, P-80). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ static void give_lock(void *user)
 }
 
 /* P-68 */
-static void loader__program_may_bring_its_ltdl_lock(void)
+static void loader__a_program_may_set_its_ltdl_lock(void)
 {
   const char *folder = plugin_folder();
   CHECK_STATUS(tn_set_ltdl_lock(take_lock, NULL, NULL, &err), TN_INVALID_ARGUMENT, &err);
@@ -55,7 +55,7 @@ static void loader__program_may_bring_its_ltdl_lock(void)
 /* ---- threads ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { LOADS = 500 }; /* what they keep of each object that was mapped adds up */
+enum { LOADS = 500 }; /* the records kept of each mapped object add up */
 #else
 enum { LOADS = 5000 };
 #endif
@@ -65,8 +65,8 @@ typedef struct stress {
   pthread_barrier_t start;
 } stress;
 
-/* P-67: opening and closing for real, as a plugin that declines in its entry is closed again, and many threads that
- * want the same plugin at once, while others list and rescan. */
+/* P-67: real opens and closes, as a plugin that declines in its entry is closed again; and many
+ * threads that want the same plugin at once while others list and rescan. */
 static void *hammer(void *arg)
 {
   stress *s = arg;
@@ -80,7 +80,7 @@ static void *hammer(void *arg)
     if (status != TN_UNIMPLEMENTED || strstr(tn_error_message(&own), "it does not feel like it") == NULL)
       atomic_fetch_add(&s->errors, 1);
     status = tn_runtime_load("test.undefined", &one, &own);
-    if (status != TN_INVALID_ARGUMENT || strstr(tn_error_cause(&own, 0), "tenon_test_function_that_nobody_has") == NULL)
+    if (status != TN_INVALID_ARGUMENT || strstr(tn_error_cause(&own, 0), "tenon_test_missing_function") == NULL)
       atomic_fetch_add(&s->errors, 1);
     if (i % 50 == 0 && tn_runtime_rescan(&own) != TN_OK) atomic_fetch_add(&s->errors, 1);
   }
@@ -88,7 +88,7 @@ static void *hammer(void *arg)
   return NULL;
 }
 
-static void loader__threads_load_at_once(void)
+static void loader__threads_load_concurrently(void)
 {
   const char *folder = plugin_folder();
   stress s = { .errors = 0 };
@@ -116,7 +116,7 @@ typedef struct other_user {
   int opened, wrong;
 } other_user;
 
-/* Opens and closes modules as a program does, and looks at the error texts. */
+/* Opens and closes modules as a program does, and checks the error texts. */
 static void *use_ltdl(void *arg)
 {
   other_user *u = arg;
@@ -132,7 +132,7 @@ static void *use_ltdl(void *arg)
   return NULL;
 }
 
-/* P-68: both hammer with one lock. */
+/* P-68: both use one lock. */
 static void loader__shares_its_lock_with_the_program(void)
 {
   const char *folder = plugin_folder(), *other = plugin_folder();
@@ -180,7 +180,8 @@ static void *load_and_stay(void *name)
   return (void *)(intptr_t)st;
 }
 
-/* P-73: the plugin's code left a key with a destructor in this thread, which ends when the plugin is gone. */
+/* P-73: the plugin's code left a key with a destructor in this thread, which ends after the
+ * plugin was unregistered. */
 static void unregister__pending_key_destructors_find_their_code(void)
 {
   static char name[] = "t.x_key";
@@ -209,7 +210,7 @@ static void unregister__pending_key_destructors_find_their_code(void)
 
 /* ---- another process that changes files ---- */
 
-/* Puts the one file and the other in place of a.so by turns, until it is ended. */
+/* Replaces a.so by one file and the other in turns, until it is killed. */
 static int swap_for_ever(void *arg)
 {
   char copies[2][700], place[700], fresh[700];
@@ -221,8 +222,8 @@ static int swap_for_ever(void *arg)
     if (link(copies[i % 2], fresh) != 0 || rename(fresh, place) != 0) return 1;
 }
 
-/* P-80: whatever is there at each moment, a file is used whole, or refused with words. */
-static void loader__files_swapped_by_a_process_are_refused_or_whole(void)
+/* P-80: whichever file exists at a moment, it is used completely or rejected with an error. */
+static void loader__files_swapped_by_a_process_are_complete_or_rejected(void)
 {
   const char *folder = plugin_folder();
   int declined = 0, replaced = 0, other = 0;
@@ -242,7 +243,7 @@ static void loader__files_swapped_by_a_process_are_refused_or_whole(void)
         st == TN_FAILED_PRECONDITION && (strstr(text, "replaced") != NULL || strstr(text, "changed") != NULL);
     declined += is_declined;
     replaced += is_replaced;
-    /* In the scan itself: the listing has the reason. */
+    /* If it happens during the scan, the listing has the reason. */
     other += !is_declined && !is_replaced && !(st == TN_NOT_FOUND && strstr(text, "replaced") != NULL);
   }
   kill(child, SIGKILL);
@@ -275,7 +276,7 @@ static void *scan_again(void *arg)
   return NULL;
 }
 
-/* P-53, P-67: what comes and goes meanwhile is found when it is there. */
+/* P-53, P-67: runtimes that are added and removed meanwhile are found while they exist. */
 static void registry__changes_while_folders_are_read(void)
 {
   static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "t.y_comes",
@@ -310,11 +311,11 @@ static void registry__changes_while_folders_are_read(void)
   CHECK_INT(plugin_count_mapped(folder), 40);
 }
 
-/* The lock must be given before the first plugin is loaded. */
+/* The lock must be set before the first plugin is loaded. */
 TAP_MAIN_WITH(loader_setup, loader_teardown,
-  TAP_TEST(loader__program_may_bring_its_ltdl_lock),
-  TAP_TEST(loader__files_swapped_by_a_process_are_refused_or_whole),
+  TAP_TEST(loader__a_program_may_set_its_ltdl_lock),
+  TAP_TEST(loader__files_swapped_by_a_process_are_complete_or_rejected),
   TAP_TEST(unregister__pending_key_destructors_find_their_code),
   TAP_TEST(registry__changes_while_folders_are_read),
-  TAP_TEST(loader__threads_load_at_once),
+  TAP_TEST(loader__threads_load_concurrently),
   TAP_TEST(loader__shares_its_lock_with_the_program))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that are linked into the program: tests/libpreloaded.la has some of tests/plugins, whose table libtool made
- * of -dlpreopen; another table is written by hand (P-23, P-51, P-89, P-90). */
+/* Plugins linked into the program: tests/libpreloaded.la contains some of tests/plugins, with a
+ * table that libtool made from -dlpreopen; another table is written by hand (P-23, P-51, P-89,
+ * P-90). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static tn_status load(const char *name)
   return tn_runtime_load(name, &info, &err);
 }
 
-/* The listed entry of this name that has this origin; one with an empty name when there is none. */
+/* The entry of this name and origin in the listing; its name is empty if there is none. */
 static tn_runtime_info listed(const char *name, const char *origin)
 {
   tn_runtime_info one = { .struct_size = sizeof(one), .name = "" };
@@ -44,7 +45,7 @@ static tn_runtime_info listed(const char *name, const char *origin)
   return (tn_runtime_info){ .struct_size = sizeof(one), .name = "" };
 }
 
-/* What -2 is after an Abs in a session on this target. */
+/* The result for -2 after an Abs in a session on this target. */
 static float result_on(const char *target, const char *kernel_plugins)
 {
   ts t;
@@ -58,9 +59,9 @@ static float result_on(const char *target, const char *kernel_plugins)
   return y;
 }
 
-/* ---- the table of libtool ---- */
+/* ---- the table made by libtool ---- */
 
-/* P-90: listed by their manifests, without a file, and nothing is loaded for it. */
+/* P-90: listed by their manifests, without a file, and without loading anything. */
 static void preloaded__are_known_without_a_file(void)
 {
   plugin_search("");
@@ -76,12 +77,12 @@ static void preloaded__are_known_without_a_file(void)
   CHECK_INT(info.loaded, 0);
   CHECK_STR(listed("test.kernels", "preloaded").kind, "kernels");
   CHECK_STR(listed("test.unloads", "preloaded").name, "test.unloads");
-  CHECK_OK(tn_runtime_preload(lt_libpreloaded_LTX_preloaded_symbols, &err), &err); /* as before */
+  CHECK_OK(tn_runtime_preload(lt_libpreloaded_LTX_preloaded_symbols, &err), &err); /* no change */
   CHECK_OK(tn_runtime_rescan(&err), &err);
   CHECK_STR(listed("test.minimal", "preloaded").name, "test.minimal");
 }
 
-/* P-90: they go before every folder, and the file of the same name is not opened. */
+/* P-90: they precede every folder, and the file of the same name is not opened. */
 static void preloaded__shadow_files(void)
 {
   char text[8000];
@@ -100,7 +101,7 @@ static void preloaded__shadow_files(void)
   CHECK_OK(tn_explain_selection(options, text, sizeof(text), &needed, &err), &err);
   CHECK_CONTAINS(text, "test.minimal (preloaded minimal.a) rank 0: asked by name, accepted");
   tn_session_options_destroy(options);
-  REQUIRE_OK(tn_runtime_add_directory(folder, &err), &err); /* nor those that the program names */
+  REQUIRE_OK(tn_runtime_add_directory(folder, &err), &err); /* nor those of the program's folders */
   CHECK_INT(listed("test.minimal", "file").shadowed, 1);
   CHECK_OK(tn_runtime_allow_files(1, &err), &err);
   info = (tn_runtime_info){ .struct_size = sizeof(info) };
@@ -109,7 +110,8 @@ static void preloaded__shadow_files(void)
   CHECK_INT(unlink(plugin_path(folder, "minimal.so")), 0); /* the folder stays in the list */
 }
 
-/* P-23: two in one program, with sessions of both at once. P-62: nothing is opened by the dynamic linker for it. */
+/* P-23: two in one program, with concurrent sessions of both. P-62: the dynamic linker opens
+ * nothing for that. */
 static void preloaded__two_in_one_program(void)
 {
   ts a, b;
@@ -134,8 +136,8 @@ static void preloaded__two_in_one_program(void)
   ts_fini(&b);
 }
 
-/* Who switches one off has what a file offers in its place. */
-static void preloaded__can_be_switched_off(void)
+/* If one is disabled, a file of the same name is used instead. */
+static void preloaded__can_be_disabled(void)
 {
   const char *folder = plugin_folder();
   plugin_copy("crashing", folder, "crashing.so");
@@ -152,8 +154,8 @@ static void preloaded__can_be_switched_off(void)
   CHECK_INT(listed("test.kernels", "preloaded").disabled, 0);
 }
 
-/* A plan that wants one of its ops loads a kernel plugin that is linked in. */
-static void preloaded__kernels_are_loaded_when_wanted(void)
+/* A plan that wants one of its ops loads a preloaded kernel plugin. */
+static void preloaded__kernels_are_loaded_on_demand(void)
 {
   const char *const none = "Abs", *const wanted = "MatMul";
   plugin_search("");
@@ -166,7 +168,7 @@ static void preloaded__kernels_are_loaded_when_wanted(void)
   CHECK_CONTAINS(logged, "plugin 'test.kernels' (preloaded kernels_only.a) is loaded");
 }
 
-/* ---- the same as others ---- */
+/* ---- the same as other plugins ---- */
 
 static tn_status program_session(const tn_session_factory *self, const tn_session_options *options,
                                  tn_runtime_session **out, tn_error *e)
@@ -220,8 +222,8 @@ static void check_as_all(const char *name, const char *origin)
   CHECK_STATUS(load(name), TN_NOT_FOUND, &err);
 }
 
-/* P-51: the program's, linked and loaded ones are the same to who uses them. */
-static void preloaded__are_as_all_others(void)
+/* P-51: runtimes of the program, linked and loaded ones are the same to their users. */
+static void preloaded__behave_like_all_others(void)
 {
   const char *folder = plugin_folder();
   plugin_copy("own_heap", folder, "own_heap.so");
@@ -232,14 +234,14 @@ static void preloaded__are_as_all_others(void)
   check_as_all("test.minimal", "preloaded");
 }
 
-/* Its code stays, so it is started once, also when its manifest says `unloadable`. */
+/* The code stays, so a plugin is started once, even if its manifest says `unloadable`. */
 static void preloaded__are_started_once(void)
 {
   CHECK_OK(load("test.unloads"), &err);
   logged[0] = 0;
   CHECK_OK(tn_runtime_unregister("test.unloads", &err), &err);
   CHECK_STATUS(load("test.unloads"), TN_NOT_FOUND, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "a plugin is started once in a process");
+  CHECK_CONTAINS(tn_error_message(&err), "a plugin is initialised only once in a process");
   CHECK_OK(tn_runtime_rescan(&err), &err);
   CHECK_STATUS(load("test.unloads"), TN_NOT_FOUND, &err);
   CHECK(strstr(logged, "unloads: init") == NULL);
@@ -306,7 +308,7 @@ static tn_runtime_info nameless(const char *reason)
   return (tn_runtime_info){ .struct_size = sizeof(one), .origin = "none" };
 }
 
-/* What is wrong with one is said as of a file, and harms no other. */
+/* An error of one entry is reported like that of a file, and does not affect others. */
 static void preloaded__table_by_hand(void)
 {
   tn_plugin_query_fn query = hand_query;
@@ -320,11 +322,11 @@ static void preloaded__table_by_hand(void)
   CHECK_STATUS(load("t.lone"), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "it has no entry 'lone_LTX_tn_plugin_query'");
   CHECK_STR(nameless("the key 'entry' is missing").origin, "preloaded");
-  CHECK_STR(nameless("bytes, allowed are 16384").origin, "preloaded");
+  CHECK_STR(nameless("bytes, at most 16384 are allowed").origin, "preloaded");
   CHECK_STR(listed("test.minimal", "preloaded").name, "test.minimal");
 }
 
-static void preloaded__wrong_tables_are_refused(void)
+static void preloaded__wrong_tables_are_rejected(void)
 {
   static const lt_dlsymlist empty[] = { { NULL, NULL } },
                             headless[] = { { "a", (void *)hand_manifest }, { NULL, NULL } };
@@ -334,7 +336,7 @@ static void preloaded__wrong_tables_are_refused(void)
   CHECK_CONTAINS(tn_error_message(&err), "does not begin with a name");
 }
 
-/* ---- no memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status scan_again(void *arg)
 {
@@ -345,7 +347,7 @@ static tn_status scan_again(void *arg)
   return status;
 }
 
-/* A table of more memory is as if it had not been given. */
+/* A table that could not be added for lack of memory has no effect. */
 static void preloaded__survive_every_failed_allocation(void)
 {
   static const char late_manifest[] = MANIFEST("t.late", "abi=0.1\0min_host=0.1\0entry=late_LTX_tn_plugin_query");
@@ -367,7 +369,7 @@ static void preloaded__survive_every_failed_allocation(void)
   CHECK(failures > 5);
 }
 
-/* A program that is linked as this one can load files (P-91 is shown by tests/repo/check-static.sh). */
+/* A program linked like this one can load files (P-91 is tested by tests/repo/check-static.sh). */
 static void preloaded__this_program_loads_files(void) { CHECK_INT(tn_runtime_loads_files(), 1); }
 
 static void setup(void) { tn_set_log_sink(keep_line, NULL); }
@@ -375,13 +377,13 @@ static void teardown(void) { tn_set_log_sink(NULL, NULL); }
 
 TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(preloaded__are_known_without_a_file),
-  TAP_TEST(preloaded__shadow_files), /* before anybody loads them */
+  TAP_TEST(preloaded__shadow_files), /* before other tests load them */
   TAP_TEST(preloaded__two_in_one_program),
-  TAP_TEST(preloaded__can_be_switched_off),
-  TAP_TEST(preloaded__kernels_are_loaded_when_wanted),
-  TAP_TEST(preloaded__are_as_all_others),
+  TAP_TEST(preloaded__can_be_disabled),
+  TAP_TEST(preloaded__kernels_are_loaded_on_demand),
+  TAP_TEST(preloaded__behave_like_all_others),
   TAP_TEST(preloaded__are_started_once),
   TAP_TEST(preloaded__table_by_hand),
-  TAP_TEST(preloaded__wrong_tables_are_refused),
+  TAP_TEST(preloaded__wrong_tables_are_rejected),
   TAP_TEST(preloaded__survive_every_failed_allocation),
   TAP_TEST(preloaded__this_program_loads_files))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that crash, hang or end their process, tried in a process of their own (P-83 to P-88). */
+/* Plugins that crash, hang or end their process, probed in a separate process (P-83 to P-88). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -60,7 +60,8 @@ static size_t n_verdicts(void)
   return lines - 1;
 }
 
-/* Whether the child of a probed plugin has ended, which may take a moment. Nobody may have reaped it yet. */
+/* Whether the child of a probed plugin has ended, which may take a moment. It may not have been
+ * reaped yet. */
 static bool child_has_ended(const char *file)
 {
   char path[64], text[400] = "";
@@ -92,8 +93,9 @@ static bool any_child(void)
 
 /* ---- probing a file ---- */
 
-/* P-83, P-84, P-87: each end has its own verdict, with the last step, and this process is as it was. */
-static void probe__each_end_has_its_own_verdict(void)
+/* P-83, P-84, P-87: each way of ending has its own verdict, with the last step, and this process
+ * is unchanged. */
+static void probe__each_way_of_ending_has_its_own_verdict(void)
 {
   static const struct {
     const char *fault;
@@ -133,8 +135,8 @@ static void probe__each_end_has_its_own_verdict(void)
   CHECK(!any_child());
 }
 
-/* P-83: it sees no descriptor of ours, not even one that is kept over exec. */
-static void probe__a_good_plugin_is_well_and_inherits_nothing(void)
+/* P-83: it inherits no descriptor, not even one that is kept across exec. */
+static void probe__a_valid_plugin_passes_and_inherits_nothing(void)
 {
   int kept = fcntl(1, F_DUPFD, 40);
   REQUIRE(kept >= 40 && fcntl(kept, F_GETFD) == 0);
@@ -147,7 +149,7 @@ static void probe__a_good_plugin_is_well_and_inherits_nothing(void)
 }
 
 /* P-83 */
-static void probe__a_session_that_is_refused_is_an_error(void)
+static void probe__a_refused_session_is_an_error(void)
 {
   CHECK_STATUS(probe("session:later", 60000), TN_UNAVAILABLE, &err);
   CHECK_INT(report.verdict, TN_PROBE_ERROR);
@@ -158,7 +160,8 @@ static void probe__a_session_that_is_refused_is_an_error(void)
   CHECK_STR(report.step, "its step");
 }
 
-/* P-85: at the deadline the whole group goes, also a child that holds the pipe. */
+/* P-85: at the deadline the whole process group is killed, including a child that holds the
+ * pipe. */
 static void probe__a_hang_is_ended_with_its_children(void)
 {
   static const char *const faults[] = { "ctor:hang", "init:spin", "init:child" };
@@ -175,14 +178,15 @@ static void probe__a_hang_is_ended_with_its_children(void)
   }
   CHECK(child_has_ended(file));
   int64_t begin = tn__now_ns();
-  CHECK_OK(probe("init:leave", 60000), &err); /* its child goes, too, and nobody waits for it */
+  CHECK_OK(probe("init:leave", 60000), &err); /* its child is killed, too, without waiting for it */
   CHECK(child_has_ended(file));
   CHECK(tn__now_ns() - begin < (int64_t)30 * 1000000000);
   CHECK(!any_child());
 }
 
-/* A program that has its children reaped by the system knows less, but the verdict is none for the plugin. */
-static void probe__works_where_children_are_ignored(void)
+/* If the system reaps the program's children, less is known, but the plugin does not get a bad
+ * verdict. */
+static void probe__works_if_children_are_reaped_by_the_system(void)
 {
   signal(SIGCHLD, SIG_IGN);
   CHECK_OK(probe("none:", 60000), &err);
@@ -196,18 +200,18 @@ static void probe__works_where_children_are_ignored(void)
 static void probe__endless_allocation_is_ended(void)
 {
 #if defined(TN_PROBE_SANITIZED)
-  TAP_SKIP("sanitizers use memory of their own");
+  TAP_SKIP("sanitizers need additional memory");
 #endif
   setenv("TENON_PROBE_MEMORY_MB", "64", 1);
   CHECK_STATUS(probe("init:eat", 60000), TN_ABORTED, &err);
   unsetenv("TENON_PROBE_MEMORY_MB");
   CHECK_INT(report.verdict, TN_PROBE_MEMORY);
   CHECK_CONTAINS(tn_error_message(&err),
-                 "it took all of the 64 MiB of memory that it may have, and signal 11 (SIGSEGV) ended it");
+                 "it used all of the 64 MiB of memory that it was allowed, and signal 11 (SIGSEGV) ended it");
 }
 
-/* What a plugin says itself is no harm. */
-static void probe__a_refusal_is_told_in_its_own_words(void)
+/* A plugin that refuses with an error does no harm. */
+static void probe__a_refusal_is_reported_with_its_message(void)
 {
   const char *folder = plugin_folder();
   CHECK_STATUS(probe("init:later", 60000), TN_UNAVAILABLE, &err);
@@ -227,8 +231,8 @@ static void probe__a_refusal_is_told_in_its_own_words(void)
 
 /* ---- before a load ---- */
 
-/* P-86, P-87: the load is refused in words, and this process goes on. */
-static void load__a_plugin_that_crashes_its_probe_is_refused(void)
+/* P-86, P-87: the load fails with an error, and this process continues. */
+static void load__a_plugin_that_crashes_its_probe_is_rejected(void)
 {
   const char *folder = plugin_folder();
   char wanted[1000];
@@ -251,7 +255,7 @@ static void load__a_plugin_that_crashes_its_probe_is_refused(void)
   CHECK_INT(n_verdicts(), 3);
 }
 
-/* P-86: a verdict holds for this file only. */
+/* P-86: a verdict applies to one version of a file only. */
 static void load__verdicts_are_kept_until_the_file_changes(void)
 {
   const char *folder = plugin_folder();
@@ -261,7 +265,7 @@ static void load__verdicts_are_kept_until_the_file_changes(void)
   plugin_ender(folder, "a.so", "t.v_replaced", "init:abort");
   plugin_search(folder);
   CHECK_STATUS(load("t.v_replaced"), TN_ABORTED, &err);
-  setenv("TENON_PROBE_PROGRAM", "/nowhere/tenon-probe", 1); /* nothing can be probed now */
+  setenv("TENON_PROBE_PROGRAM", "/nowhere/tenon-probe", 1); /* from here on, probing is impossible */
   plugin_search(plugin_folder());
   plugin_search(folder);
   CHECK_STATUS(load("t.v_replaced"), TN_ABORTED, &err);
@@ -271,7 +275,7 @@ static void load__verdicts_are_kept_until_the_file_changes(void)
   plugin_ender(folder, "a.so", "t.v_replaced", "none:");
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
   CHECK_OK(load("t.v_replaced"), &err);
-  CHECK_INT(n_verdicts(), 1); /* the old one went */
+  CHECK_INT(n_verdicts(), 1); /* the old verdict was removed */
   plugin_ender(folder, "b.so", "t.v_forgotten", "init:exit");
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
   CHECK_STATUS(load("t.v_forgotten"), TN_ABORTED, &err);
@@ -284,8 +288,8 @@ static void load__verdicts_are_kept_until_the_file_changes(void)
   REQUIRE_OK(tn_runtime_set_probe(0, 0, &err), &err);
 }
 
-/* Damaged files, and those that others may write to, hold no verdicts; nothing fails for them. */
-static void load__a_damaged_cache_is_no_failure(void)
+/* Damaged files, and those that others may write to, are ignored as caches; nothing fails. */
+static void load__a_damaged_cache_is_ignored(void)
 {
   static const char *const damages[] = { "", "\n\n\n", "tenon-probes 2\n", "tenon-probes 1\nx y z\n",
                                          "tenon-probes 1\n\377\376 \n" };
@@ -302,14 +306,14 @@ static void load__a_damaged_cache_is_no_failure(void)
     CHECK_STATUS(load(name), TN_ABORTED, &err);
     CHECK_INT(n_verdicts(), 1);
   }
-  REQUIRE_INT(chmod(cache, 0666), 0); /* everybody could say that a plugin is bad */
+  REQUIRE_INT(chmod(cache, 0666), 0); /* any user could write a bad verdict */
   plugin_search(plugin_folder());
   const char *plugins = plugin_folder();
   plugin_ender(plugins, "a.so", "t.d_open", "ctor:quit");
   plugin_search(plugins);
   CHECK_STATUS(load("t.d_open"), TN_ABORTED, &err);
   CHECK_INT(n_verdicts(), 1);
-  setenv("TENON_CACHE_DIR", "/proc/nowhere", 1); /* cannot be written */
+  setenv("TENON_CACHE_DIR", "/proc/nowhere", 1); /* not writable */
   plugins = plugin_folder();
   plugin_ender(plugins, "a.so", "t.d_none", "ctor:quit");
   plugin_search(plugins);
@@ -318,8 +322,8 @@ static void load__a_damaged_cache_is_no_failure(void)
   REQUIRE_OK(tn_runtime_set_probe(0, 0, &err), &err);
 }
 
-/* Whatever stands in the file, what is read of it is a whole verdict or none. */
-static void load__random_bytes_in_the_cache_do_no_harm(void)
+/* Whatever the file contains, each verdict read from it is complete. */
+static void load__random_bytes_in_the_cache_are_ignored(void)
 {
   const char *plugins = plugin_folder();
   char path[600], cache[600];
@@ -361,8 +365,8 @@ static void load__random_bytes_in_the_cache_do_no_harm(void)
   CHECK(found > 10 && found < 1900);
 }
 
-/* A kernel plugin is opened and asked to register. */
-static void probe__kernel_plugins_are_tried_too(void)
+/* A kernel plugin is opened and its register_kernels is called. */
+static void probe__kernel_plugins_are_probed_too(void)
 {
   const char *folder = plugin_folder();
   size_t size = 0;
@@ -382,8 +386,8 @@ static void probe__kernel_plugins_are_tried_too(void)
   CHECK_CONTAINS(tn_error_message(&err), "told to fail");
 }
 
-/* P-88: what is to be probed and cannot be is not loaded. */
-static void load__without_the_probe_program_is_refused(void)
+/* P-88: a plugin that must be probed and cannot be is not loaded. */
+static void load__is_rejected_without_the_probe_program(void)
 {
   const char *folder = plugin_folder();
   char program[600];
@@ -397,19 +401,19 @@ static void load__without_the_probe_program_is_refused(void)
   CHECK_STATUS(load("t.w_one"), TN_FAILED_PRECONDITION, &err);
   CHECK_CONTAINS(tn_error_message(&err), "the probe program '/nowhere/tenon-probe' cannot run: ");
   CHECK_CONTAINS(tn_error_message(&err),
-                 "set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe");
+                 "set TENON_PROBE_PROGRAM to its path, or TENON_PROBE=0 to load without a probe");
   CHECK_INT(plugin_count_mapped(folder), 0);
   snprintf(program, sizeof(program), "%s/program", plugin_folder());
-  plugin_write(program, "#!/bin/sh\nexit 0\n", 17); /* runs, but says nothing */
+  plugin_write(program, "#!/bin/sh\nexit 0\n", 17); /* runs, but reports nothing */
   setenv("TENON_PROBE_PROGRAM", program, 1);
   CHECK_STATUS(load("t.w_two"), TN_FAILED_PRECONDITION, &err);
-  REQUIRE_INT(chmod(program, 0777), 0); /* somebody else could have put it there */
+  REQUIRE_INT(chmod(program, 0777), 0); /* any user could have created it */
   CHECK_STATUS(load("t.w_three"), TN_FAILED_PRECONDITION, &err);
   CHECK_STATUS(tn_runtime_probe(plugin_path(folder, "a.so"), 0, NULL, &err), TN_UNIMPLEMENTED, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "has mode 0777: everybody may write to it");
+  CHECK_CONTAINS(tn_error_message(&err), "has mode 0777: it is world-writable");
   CHECK_INT(n_verdicts(), 0);
   setenv("TENON_PROBE_PROGRAM", tap_build_path("tools/tenon-probe"), 1);
-  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* it was not the plugin's fault */
+  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* the plugin was not at fault */
   CHECK_OK(load("t.w_one"), &err);
   REQUIRE_OK(tn_runtime_set_probe(0, 0, &err), &err);
 }
@@ -436,17 +440,17 @@ static void leave_signals(const char *name)
   setenv(name, text, 1);
 }
 
-/* P-87: the memory of the program that probes is no memory of the plugin. It stays the peak of this program: the last
- * test. */
-static void probe__memory_is_that_of_the_plugin_alone(void)
+/* P-87: the memory of the probing program does not count as the plugin's. It remains this
+ * program's peak, so the test is the last. */
+static void probe__memory_is_only_that_of_the_plugin(void)
 {
   size_t much = (size_t)300 << 20;
-  char *volatile taken = malloc(much); /* volatile: the compiler must not leave it out */
+  char *volatile taken = malloc(much); /* volatile, so that the compiler keeps it */
   REQUIRE_PTR(taken);
   memset(taken, 1, much);
   fresh_cache();
   CHECK_OK(probe("none:", 60000), &err);
-  CHECK_MSG(report.peak_bytes > 500000 && report.peak_bytes < much, "a plugin without need of memory had %llu bytes",
+  CHECK_MSG(report.peak_bytes > 500000 && report.peak_bytes < much, "a plugin that needs no memory used %llu bytes",
             (unsigned long long)report.peak_bytes);
   setenv("TENON_PROBE_MEMORY_MB", "256", 1);
   CHECK_STATUS(probe("init:segv", 60000), TN_ABORTED, &err);
@@ -467,13 +471,14 @@ static void setup(void)
 
 static void teardown(void) { tn_error_clear(&err); }
 
-TAP_MAIN_WITH(setup, teardown, TAP_TEST(probe__each_end_has_its_own_verdict),
-              TAP_TEST(probe__a_good_plugin_is_well_and_inherits_nothing),
-              TAP_TEST(probe__a_session_that_is_refused_is_an_error),
-              TAP_TEST(probe__a_hang_is_ended_with_its_children), TAP_TEST(probe__works_where_children_are_ignored),
-              TAP_TEST(probe__endless_allocation_is_ended), TAP_TEST(probe__a_refusal_is_told_in_its_own_words),
-              TAP_TEST(load__a_plugin_that_crashes_its_probe_is_refused),
-              TAP_TEST(load__verdicts_are_kept_until_the_file_changes), TAP_TEST(load__a_damaged_cache_is_no_failure),
-              TAP_TEST(load__random_bytes_in_the_cache_do_no_harm), TAP_TEST(probe__kernel_plugins_are_tried_too),
-              TAP_TEST(load__without_the_probe_program_is_refused), TAP_TEST(probe__survives_lack_of_memory),
-              TAP_TEST(probe__memory_is_that_of_the_plugin_alone))
+TAP_MAIN_WITH(setup, teardown, TAP_TEST(probe__each_way_of_ending_has_its_own_verdict),
+              TAP_TEST(probe__a_valid_plugin_passes_and_inherits_nothing),
+              TAP_TEST(probe__a_refused_session_is_an_error),
+              TAP_TEST(probe__a_hang_is_ended_with_its_children),
+              TAP_TEST(probe__works_if_children_are_reaped_by_the_system),
+              TAP_TEST(probe__endless_allocation_is_ended), TAP_TEST(probe__a_refusal_is_reported_with_its_message),
+              TAP_TEST(load__a_plugin_that_crashes_its_probe_is_rejected),
+              TAP_TEST(load__verdicts_are_kept_until_the_file_changes), TAP_TEST(load__a_damaged_cache_is_ignored),
+              TAP_TEST(load__random_bytes_in_the_cache_are_ignored), TAP_TEST(probe__kernel_plugins_are_probed_too),
+              TAP_TEST(load__is_rejected_without_the_probe_program), TAP_TEST(probe__survives_lack_of_memory),
+              TAP_TEST(probe__memory_is_only_that_of_the_plugin))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of session factories, and the choice of one, with factories that the program registers. No files here.
- */
+/* The registry of session factories, and choosing among factories that the program registers. No
+ * files here. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 
 static tn_error err = TN_ERROR_INIT;
 
-/* A factory that counts. The library's struct is its first member, as a plugin would have it. */
+/* A factory that counts its calls. The library's struct is its first member, as in a plugin. */
 typedef struct fake {
   tn_session_factory base;
   bool refuses;
   const char *why;        /* explanation of a refusal */
-  int32_t lower;          /* rank_for_options; -1: as it is */
+  int32_t lower;          /* rank_for_options; -1: unchanged */
   const char *calls_load; /* accepts_options asks the registry for this runtime */
   int asked, made;
 } fake;
@@ -78,7 +78,7 @@ static fake make(const char *name)
 static void add(fake *f) { REQUIRE_OK(tn_runtime_register(f->base.name, &f->base, &err), &err); }
 static void drop(fake *f) { CHECK_OK(tn_runtime_unregister(f->base.name, &err), &err); }
 
-/* The factory that a target chooses, or NULL with the status in *status. */
+/* The factory chosen by a target, or NULL with the status in *status. */
 static const tn_session_factory *find(const char *target, tn_status *status)
 {
   tn_session_options *options = NULL;
@@ -113,7 +113,7 @@ static const char *explain(const char *target)
 }
 
 /* S-REG-01, S-REG-03 */
-static void registry__registered_factory_is_found_by_name(void)
+static void registry__a_registered_factory_is_found_by_name(void)
 {
   fake a = make("test.a");
   tn_status status;
@@ -130,7 +130,7 @@ static void registry__registered_factory_is_found_by_name(void)
 }
 
 /* S-REG-02, P-48 */
-static void registry__second_of_a_name_leaves_the_first(void)
+static void registry__a_duplicate_name_does_not_replace_the_first(void)
 {
   fake first = make("test.same"), second = make("test.same");
   tn_status status;
@@ -145,7 +145,7 @@ static void registry__second_of_a_name_leaves_the_first(void)
 }
 
 /* S-REG-04, P-37 */
-static void registry__incomplete_factories_are_refused(void)
+static void registry__incomplete_factories_are_rejected(void)
 {
   fake good = make("test.incomplete"), f;
   CHECK_STATUS(tn_runtime_register(NULL, &good.base, &err), TN_INVALID_ARGUMENT, &err);
@@ -154,7 +154,7 @@ static void registry__incomplete_factories_are_refused(void)
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     CHECK_MSG(tn_runtime_register(names[i], &good.base, &err) == TN_INVALID_ARGUMENT, "the name '%s' is taken",
               names[i]);
-  CHECK_CONTAINS(tn_error_message(&err), "is no name for a runtime");
+  CHECK_CONTAINS(tn_error_message(&err), "is not a valid runtime name");
   f = good, f.base.new_session = NULL;
   CHECK_STATUS(tn_runtime_register("test.incomplete", &f.base, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STR(tn_error_message(&err), "session factory 'test.incomplete' lacks the required callback 'new_session'");
@@ -173,8 +173,8 @@ static void registry__incomplete_factories_are_refused(void)
   CHECK_STATUS(tn_runtime_unregister("test.incomplete", &err), TN_NOT_FOUND, &err); /* S-REG-10 */
 }
 
-/* P-26: a slot that the struct does not cover wholly is not read. */
-static void registry__slots_beyond_struct_size_are_not_there(void)
+/* P-26: a slot that the struct does not contain completely is not read. */
+static void registry__slots_beyond_struct_size_are_not_read(void)
 {
   fake f = make("test.old");
   tn_session_options *options = NULL;
@@ -216,7 +216,7 @@ static void registry__unregister_waits_for_holders(void)
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
   REQUIRE_OK(tn_session_options_set_target(options, "test.held", &err), &err);
   REQUIRE_OK(tn_runtime_find(options, &found, &err), &err);
-  CHECK(found == &f.base); /* lent: it holds nothing */
+  CHECK(found == &f.base); /* not a holder */
   REQUIRE_OK(tn__registry_acquire(options, &one, &err), &err);
   CHECK(tn__factory_ref(one) == one);
   CHECK_STATUS(tn_runtime_unregister("test.held", &err), TN_FAILED_PRECONDITION, &err);
@@ -237,7 +237,7 @@ static void registry__unregister_waits_for_holders(void)
 }
 
 /* S-OPT-04, S-OPT-11, P-54 */
-static void select__unknown_name_is_answered_with_the_known_ones(void)
+static void select__the_error_for_an_unknown_name_lists_the_known_ones(void)
 {
   fake a = make("test.a"), b = make("test.b");
   tn_status status;
@@ -258,7 +258,7 @@ static void select__unknown_name_is_answered_with_the_known_ones(void)
 }
 
 /* P-55, P-60, S-OPT-10 */
-static void select__named_runtime_that_refuses_is_not_replaced(void)
+static void select__a_named_runtime_that_refuses_is_not_replaced(void)
 {
   fake a = make("test.a"), b = make("test.b");
   tn_status status;
@@ -280,8 +280,8 @@ static void select__named_runtime_that_refuses_is_not_replaced(void)
   drop(&b);
 }
 
-/* P-58: rank 0 means only by name. */
-static void select__without_ranks_nobody_is_chosen_for_an_empty_target(void)
+/* P-58: rank 0 means by name only. */
+static void select__an_empty_target_needs_a_runtime_with_a_rank(void)
 {
   fake a = make("test.a");
   tn_status status;
@@ -289,7 +289,8 @@ static void select__without_ranks_nobody_is_chosen_for_an_empty_target(void)
   CHECK_NULL(find("", &status));
   CHECK_INT(status, TN_NOT_FOUND);
   CHECK_CONTAINS(tn_error_message(&err),
-                 "target '' names no runtime, and each one has rank 0, which means only by name: test.a; ");
+                 "target '' names no runtime, and all runtimes have rank 0, which means selection by name only: "
+                 "test.a; ");
   CHECK_INT(a.asked, 0);
   ranks("test.a=10");
   CHECK(find("", &status) == &a.base);
@@ -298,8 +299,8 @@ static void select__without_ranks_nobody_is_chosen_for_an_empty_target(void)
   drop(&a);
 }
 
-/* S-OPT-03, P-56: from the highest rank down, until somebody accepts. */
-static void select__highest_rank_that_accepts_wins(void)
+/* S-OPT-03, P-56: from the highest rank down, until a runtime accepts. */
+static void select__the_highest_rank_that_accepts_wins(void)
 {
   fake a = make("test.a"), b = make("test.b"), c = make("test.c");
   tn_status status;
@@ -313,9 +314,9 @@ static void select__highest_rank_that_accepts_wins(void)
   CHECK(find("", &status) == &c.base);
   CHECK_INT(a.asked, 0);
   b.refuses = false;
-  b.lower = 150; /* may put its own rank down */
+  b.lower = 150; /* may lower its own rank */
   CHECK(find("", &status) == &c.base);
-  b.lower = 900; /* but not up: equal to its own */
+  b.lower = 900; /* may not raise it: equal to its own */
   CHECK(find("", &status) == &b.base);
   b.lower = 0;
   c.refuses = a.refuses = true;
@@ -328,8 +329,8 @@ static void select__highest_rank_that_accepts_wins(void)
   drop(&c);
 }
 
-/* S-REG-08: whatever the order of the registrations, the same one is chosen, and the same is said. */
-static void select__order_of_registration_means_nothing(void)
+/* S-REG-08: the choice and the messages do not depend on the order of registrations. */
+static void select__order_of_registration_does_not_matter(void)
 {
   static const int orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
   fake f[3] = { make("test.a"), make("test.b"), make("test.c") };
@@ -349,8 +350,8 @@ static void select__order_of_registration_means_nothing(void)
   ranks(NULL);
 }
 
-/* P-58: the options' ranks go before the environment's */
-static void select__ranks_of_the_options_go_first(void)
+/* P-58: ranks in the options take precedence over those of the environment */
+static void select__ranks_of_the_options_take_precedence(void)
 {
   fake a = make("test.a"), b = make("test.b");
   const tn_session_factory *found = NULL;
@@ -401,7 +402,7 @@ static void select__equal_ranks_are_an_error_that_names_all(void)
 }
 
 /* P-59 */
-static void select__explanation_has_every_candidate(void)
+static void select__the_explanation_lists_every_candidate(void)
 {
   fake a = make("test.a"), b = make("test.b"), c = make("test.c"), d = make("test.d");
   ranks("test.a=100,test.b=300,test.c=200,nonsense,test.d=4000");
@@ -416,17 +417,18 @@ static void select__explanation_has_every_candidate(void)
       "test.b (registered by the program) rank 300: refused: runtime 'test.b' (registered by the program) does not "
       "accept the options with target '': it is too late\n"
       "test.c (registered by the program) rank 200: accepted\n"
-      "test.a (registered by the program) rank 100: not asked: a higher rank has an acceptor\n"
-      "test.d (registered by the program) rank 0: not asked: rank 0 means only by name\n"
+      "test.a (registered by the program) rank 100: not asked: a runtime of higher rank accepted\n"
+      "test.d (registered by the program) rank 0: not asked: rank 0 means selection by name only\n"
       "chosen: test.c\n"
       "TENON_RANK: the element 'nonsense' is skipped: it is not name=rank with a rank from 0 to 1000\n"
       "TENON_RANK: the element 'test.d=4000' is skipped: it is not name=rank with a rank from 0 to 1000\n");
   ranks(NULL);
-  CHECK_STR(explain("test.a"), "test.b (registered by the program) rank 0: not asked: the target names another\n"
-                               "test.c (registered by the program) rank 0: not asked: the target names another\n"
-                               "test.d (registered by the program) rank 0: not asked: the target names another\n"
-                               "test.a (registered by the program) rank 0: asked by name, accepted\n"
-                               "chosen: test.a\n");
+  CHECK_STR(explain("test.a"),
+            "test.b (registered by the program) rank 0: not asked: the target names another runtime\n"
+            "test.c (registered by the program) rank 0: not asked: the target names another runtime\n"
+            "test.d (registered by the program) rank 0: not asked: the target names another runtime\n"
+            "test.a (registered by the program) rank 0: asked by name, accepted\n"
+            "chosen: test.a\n");
   CHECK_CONTAINS(explain("test.e"), "none: NOT_FOUND: target 'test.e': there is no runtime 'test.e'");
   CHECK_INT(tn_error_code(&err), TN_NOT_FOUND);
   drop(&a);
@@ -436,7 +438,7 @@ static void select__explanation_has_every_candidate(void)
 }
 
 /* S-OPT-13, S-ERR-04 */
-static void select__null_arguments_are_refused(void)
+static void select__null_arguments_are_rejected(void)
 {
   const tn_session_factory *found = NULL;
   tn_session_options *options = NULL;
@@ -474,7 +476,7 @@ static void select__a_callback_may_use_the_registry(void)
   drop(&b);
 }
 
-static void registry__listing_is_sorted_and_says_what_is_known(void)
+static void registry__the_listing_is_sorted_and_complete(void)
 {
   fake b = make("test.b"), a = make("test.a");
   tn_runtime_info info = { .struct_size = sizeof(info) };
@@ -492,7 +494,7 @@ static void registry__listing_is_sorted_and_says_what_is_known(void)
   CHECK_STATUS(tn_runtime_at(2, &info, &err), TN_OUT_OF_RANGE, &err);
   CHECK_STR(tn_error_message(&err), "runtime 2: there are 2");
 
-  /* A caller of older headers has a shorter struct; nothing behind it is written (P-26). */
+  /* A caller with older headers passes a shorter struct; nothing past its end is written (P-26). */
   struct {
     tn_runtime_info info;
   } old;
@@ -506,8 +508,8 @@ static void registry__listing_is_sorted_and_says_what_is_known(void)
   drop(&b);
 }
 
-/* P-64, and no value that a plugin returns may do harm. */
-static void registry__statuses_of_callbacks_are_put_in_order(void)
+/* P-64: a value returned by a plugin must not do harm, whatever it is. */
+static void registry__statuses_of_callbacks_are_normalised(void)
 {
   fake a = make("test.a");
   add(&a);
@@ -525,10 +527,10 @@ static void registry__statuses_of_callbacks_are_put_in_order(void)
   CHECK_STR(tn_error_message(&e), "runtime 'test.a' (registered by the program): no wheel");
   tn_error_clear(&e);
   CHECK_INT(tn__factory_status(f, "step", TN_PENDING, &e), TN_INTERNAL);
-  CHECK_CONTAINS(tn_error_message(&e), "step returned 1000, which is no status");
+  CHECK_CONTAINS(tn_error_message(&e), "step returned 1000, which is not a status");
   tn_error_clear(&e);
   CHECK_INT(tn__factory_status(f, "step", -3, NULL), TN_INTERNAL);
-  tn_error_set(&e, TN_NOT_FOUND, "said, but then all was well");
+  tn_error_set(&e, TN_NOT_FOUND, "set, although the call succeeded");
   CHECK_INT(tn__factory_status(f, "step", TN_OK, &e), TN_OK);
   CHECK_INT(tn_error_code(&e), TN_OK);
   tn__factory_release(f);
@@ -581,7 +583,7 @@ static void *hammer(void *arg)
     CHECK_OK(tn_runtime_find(options, &found, NULL), NULL);
     tn_explain_selection(options, NULL, 0, NULL, NULL);
     for (size_t k = 0; tn_runtime_at(k, &info, NULL) == TN_OK; k++) {}
-    tn_status status = tn_runtime_unregister(name, NULL); /* another thread may be asking it */
+    tn_status status = tn_runtime_unregister(name, NULL); /* another thread may be calling it */
     while (status == TN_FAILED_PRECONDITION) status = tn_runtime_unregister(name, NULL);
     CHECK_INT(status, TN_OK);
   }
@@ -589,7 +591,7 @@ static void *hammer(void *arg)
   return NULL;
 }
 
-static void registry__threads_register_and_look_up_at_once(void)
+static void registry__threads_register_and_look_up_concurrently(void)
 {
   fake shared = make("test.shared");
   pthread_t threads[8];
@@ -614,20 +616,20 @@ static void setup(void)
 
 static void teardown(void) { tn_error_clear(&err); }
 
-TAP_MAIN_WITH(setup, teardown, TAP_TEST(registry__registered_factory_is_found_by_name),
-              TAP_TEST(registry__second_of_a_name_leaves_the_first),
-              TAP_TEST(registry__incomplete_factories_are_refused),
-              TAP_TEST(registry__slots_beyond_struct_size_are_not_there),
+TAP_MAIN_WITH(setup, teardown, TAP_TEST(registry__a_registered_factory_is_found_by_name),
+              TAP_TEST(registry__a_duplicate_name_does_not_replace_the_first),
+              TAP_TEST(registry__incomplete_factories_are_rejected),
+              TAP_TEST(registry__slots_beyond_struct_size_are_not_read),
               TAP_TEST(registry__unregister_waits_for_holders),
-              TAP_TEST(registry__listing_is_sorted_and_says_what_is_known),
-              TAP_TEST(registry__statuses_of_callbacks_are_put_in_order), TAP_TEST(registry__survives_lack_of_memory),
-              TAP_TEST(registry__threads_register_and_look_up_at_once),
-              TAP_TEST(select__unknown_name_is_answered_with_the_known_ones),
-              TAP_TEST(select__named_runtime_that_refuses_is_not_replaced),
-              TAP_TEST(select__without_ranks_nobody_is_chosen_for_an_empty_target),
-              TAP_TEST(select__order_of_registration_means_nothing),
-              TAP_TEST(select__highest_rank_that_accepts_wins),
-              TAP_TEST(select__ranks_of_the_options_go_first),
+              TAP_TEST(registry__the_listing_is_sorted_and_complete),
+              TAP_TEST(registry__statuses_of_callbacks_are_normalised), TAP_TEST(registry__survives_lack_of_memory),
+              TAP_TEST(registry__threads_register_and_look_up_concurrently),
+              TAP_TEST(select__the_error_for_an_unknown_name_lists_the_known_ones),
+              TAP_TEST(select__a_named_runtime_that_refuses_is_not_replaced),
+              TAP_TEST(select__an_empty_target_needs_a_runtime_with_a_rank),
+              TAP_TEST(select__order_of_registration_does_not_matter),
+              TAP_TEST(select__the_highest_rank_that_accepts_wins),
+              TAP_TEST(select__ranks_of_the_options_take_precedence),
               TAP_TEST(select__equal_ranks_are_an_error_that_names_all),
-              TAP_TEST(select__explanation_has_every_candidate), TAP_TEST(select__null_arguments_are_refused),
+              TAP_TEST(select__the_explanation_lists_every_candidate), TAP_TEST(select__null_arguments_are_rejected),
               TAP_TEST(select__a_callback_may_use_the_registry))

@@ -80,7 +80,7 @@ lib=$build/.libs/libtenon.so
 if [ -e "$lib" ] && command -v nm >/dev/null; then
   report 'the search of libltdl is not used' \
     "$(nm -D --undefined-only "$lib" | grep -E ' lt_dl(foreachfile|addsearchdir|insertsearchdir|setsearchpath|openext|exit)')"
-  faults=$(nm -D --undefined-only "$lib" | grep -qE ' lt_dlopenadvise' || echo 'lt_dlopenadvise is not there: is this the library?')
+  faults=$(nm -D --undefined-only "$lib" | grep -qE ' lt_dlopenadvise' || echo 'lt_dlopenadvise is missing: is this the library?')
   report 'libltdl opens' "$faults"
 else
   skip 'the search of libltdl is not used' 'no shared library, or no nm'

@@ -78,14 +78,14 @@ if [ "${1:-}" = --update ]; then
   faults=$([ -e "$recorded" ] && compare "$recorded" "$tmp/table" | grep '^broken')
   if [ -n "$faults" ] && [ "${ABI_BREAK:-no}" != yes ]; then
     printf '%s\n' "$faults" >&2
-    echo 'update-abi: plugins that were built before would break: undo it, or raise TN_ABI_MAJOR in configure.ac;' >&2
-    echo 'update-abi: for what was never released: make update-abi ABI_BREAK=yes' >&2
+    echo 'update-abi: this breaks existing plugins: undo it, or raise TN_ABI_MAJOR in configure.ac;' >&2
+    echo 'update-abi: if the ABI was never released: make update-abi ABI_BREAK=yes' >&2
     exit 1
   fi
   [ ! -e "$recorded" ] || compare "$recorded" "$tmp/table"
   {
     echo '# SPDX-License-Identifier: Apache-2.0'
-    echo '# The ABI as it was recorded last, by make update-abi; tests/repo/check-abi.sh says what the lines mean.'
+    echo '# The recorded ABI, written by make update-abi; tests/repo/check-abi.sh explains the lines.'
     cat "$tmp/table"
   } >"$tmp/recorded" && cp "$tmp/recorded" "$recorded"
   exit
@@ -99,7 +99,7 @@ done
 [ "$(grep -c '^function ' "$tmp/table")" -gt 300 ] || echo 'hardly any functions')
 report 'the headers are read' "$faults"
 compare "$recorded" "$tmp/table" >"$tmp/found"
-report 'nothing of the recorded ABI changed or vanished' "$(grep '^broken' "$tmp/found")"
+report 'nothing of the recorded ABI was changed or removed' "$(grep '^broken' "$tmp/found")"
 sed -n 's/^new: /# to record (make update-abi): /p' "$tmp/found"
 
 # P-33: no type whose width depends on the compiler, except that tn_probe_serve returns the exit status of main.
@@ -132,7 +132,7 @@ if [ "${1:-}" = --abidiff ]; then
   if ! command -v abidiff >/dev/null; then
     skip 'abidiff finds nothing' 'no abidiff'
   elif [ "$(grep '^model' "$recorded")" != "$(grep '^model' "$tmp/table")" ]; then
-    skip 'abidiff finds nothing' 'the table was recorded on another kind of machine'
+    skip 'abidiff finds nothing' 'the table was recorded on another type of machine'
   elif [ "$($AWK '$1 == "abi" { print $2 }' "$recorded")" != "$($AWK '$1 == "abi" { print $2 }' "$tmp/table")" ]; then
     skip 'abidiff finds nothing' 'another major was recorded'
   elif ! stub all "$recorded" '' "$tmp/recorded.so"; then
@@ -177,13 +177,13 @@ seeded() {
   compare "$tmp/table" "$tmp/seeded.table" >"$tmp/found"
   case $wanted in
   broken) report "$words is found" "$(grep -q '^broken' "$tmp/found" || { echo 'it is not found:'; cat "$tmp/found"; })" ;;
-  new) report "$words may be" "$(grep '^broken' "$tmp/found"; grep -q '^new' "$tmp/found" || echo 'it is not seen')" ;;
+  new) report "$words is accepted" "$(grep '^broken' "$tmp/found"; grep -q '^new' "$tmp/found" || echo 'it is not reported')" ;;
   esac
   [ $with_abidiff = yes ] && [ "$by_table" = no ] || return
   if by_abidiff "$tmp/seeded.table" "$tmp/seeded"; then
-    [ $wanted = new ] && report "$words may be, says abidiff" '' || report "$words is found by abidiff" 'it is not found'
+    [ $wanted = new ] && report "$words is accepted by abidiff" '' || report "$words is found by abidiff" 'it is not found'
   else
-    [ $wanted = broken ] && report "$words is found by abidiff" '' || report "$words may be, says abidiff" "$(cat "$tmp/log")"
+    [ $wanted = broken ] && report "$words is found by abidiff" '' || report "$words is accepted by abidiff" "$(cat "$tmp/log")"
   fi
 }
 
@@ -194,14 +194,14 @@ seeded 'a field in a hole of a struct' broken plan.h \
   '/^struct tn_plan_pass {/,/^}/s/reserved\[7\]/reserved[6]/'
 seeded 'a function in the middle of the host table' broken host.h \
   's/^  F(const char \*, tn_status_text,.*/  P(tn_seeded, (int32_t number), (number)) \\\n&/'
-seeded 'a struct that says no size and grows' broken types.h 's/^  uint64_t id;/&\n  uint64_t seeded;/'
+seeded 'growth of a struct without a size field' broken types.h 's/^  uint64_t id;/&\n  uint64_t seeded;/'
 seeded 'a field of another type' broken runtime.h 's/^  int32_t abi_minor;/  uint32_t abi_minor;/'
-seeded 'a field that is gone' broken runtime.h 's/^  size_t n_factories;//'
-seeded 'a function that is gone' broken status.h 's/^TN_API tn_status tn_status_from_name(.*//'
+seeded 'a removed field' broken runtime.h 's/^  size_t n_factories;//'
+seeded 'a removed function' broken status.h 's/^TN_API tn_status tn_status_from_name(.*//'
 seeded 'another number of an enumerator' broken status.h 's/X(OUT_OF_RANGE, 11,/X(OUT_OF_RANGE, 31,/'
 seeded 'a parameter of another type' broken process.h \
   's/^TN_API void tn_set_log_level(int32_t level);/TN_API void tn_set_log_level(int64_t level);/'
-seeded 'another type behind a name' broken types.h 's/^typedef uint8_t tn_bool;/typedef int32_t tn_bool;/'
+seeded 'another type of a typedef' broken types.h 's/^typedef uint8_t tn_bool;/typedef int32_t tn_bool;/'
 seeded 'a field at the end of a struct' new runtime.h \
   '/^struct tn_session_factory {/,/^};/s/^};/  tn_status (*seeded)(const tn_session_factory *self, tn_error *err);\n&/'
 seeded 'a function at the end of a host table' new host.h \
@@ -210,16 +210,16 @@ seeded 'another enumerator' new status.h 's/^  X(UNAUTHENTICATED, 16,\(.*\))/  X
 seeded 'another function and struct' new process.h \
   's/^TN_API void tn_free(.*/&\nstruct tn_seeded { size_t struct_size; };\nTN_API void tn_seeded(struct tn_seeded *seeded);/'
 
-# Changes that abidiff does not see.
+# Changes that abidiff does not detect.
 by_table=yes
 seeded 'a parameter of a callback of another type' broken runtime.h 's/tn_step \*step, tn_error \*err);/const &/'
-seeded 'an option of a session that is gone' broken options.h '/^  X(device_filters,/d'
+seeded 'a removed option of a session' broken options.h '/^  X(device_filters,/d'
 seeded 'another value of a constant' broken types.h 's/^#define TN_MAX_RANK 254/#define TN_MAX_RANK 8/'
 
 sed -e 's/^abi .*/abi 99 0/' -e '/^function tn_status_from_name /d' "$tmp/table" >"$tmp/next"
-report 'with another major everything may change' "$(compare "$tmp/table" "$tmp/next" | grep '^broken')"
+report 'another major may change everything' "$(compare "$tmp/table" "$tmp/next" | grep '^broken')"
 sed 's/^model .*/model 4 4 4/; s/^\(field [^ ]* [^ ]*\) .* \(size_t\)$/\1 0 4 \2/' "$tmp/table" >"$tmp/small"
-report 'on another kind of machine sizes may differ' "$(compare "$tmp/table" "$tmp/small" | grep '^broken')"
+report 'another type of machine may have other sizes' "$(compare "$tmp/table" "$tmp/small" | grep '^broken')"
 report 'but types may not' "$(sed '/^field tn_plugin name /s/char/int32_t/' "$tmp/small" >"$tmp/odd"
   compare "$tmp/table" "$tmp/odd" | grep -q '^broken' || echo 'another type is not found')"
 
@@ -259,7 +259,7 @@ for folder in "$src"/tests/abi/released/*/ "$tmp/released"/*/; do
   name=$(basename "$folder")
   table_of "$folder" "$tmp/old" || { report "headers $name are read" "$(cat "$tmp/log")"; continue; }
   compare "$tmp/old" "$tmp/table" >"$tmp/found"
-  report "what headers $name say holds" "$(grep '^broken' "$tmp/found")"
+  report "the ABI of headers $name is kept" "$(grep '^broken' "$tmp/found")"
   report "a plugin is built with headers $name" \
     "$(build_plugin "$folder" "$src/tests/plugins/minimal.c" "$tmp/plugins-$name/released.so")"
   [ $can_load = yes ] || { skip 'it is loaded' 'no command, or sanitizers'; continue; }
@@ -283,13 +283,13 @@ report 'a plugin is built with headers of a later minor' \
     build_plugin "$tmp/later" "$tmp/later.c" "$tmp/plugins-newest/later.so")"
 if [ $can_load = yes ]; then
   listed "$tmp/plugins-later" >"$tmp/list"
-  report 'it is loaded when it needs nothing new' "$(grep -q ' loaded ' "$tmp/list" || cat "$tmp/list")"
+  report 'it is loaded if it needs nothing new' "$(grep -q ' loaded ' "$tmp/list" || cat "$tmp/list")"
   listed "$tmp/plugins-newest" >"$tmp/list"
-  report 'it is refused, with words, when it does' \
+  report 'otherwise it is rejected with an error' \
     "$(grep -q 'needs at least .*: the library is older; update the library, or build .* a lower TN_PLUGIN_MIN_HOST' "$tmp/list" ||
       cat "$tmp/list")"
 else
-  skip 'it is loaded when it needs nothing new' 'no command, or sanitizers'
-  skip 'it is refused, with words, when it does' 'no command, or sanitizers'
+  skip 'it is loaded if it needs nothing new' 'no command, or sanitizers'
+  skip 'otherwise it is rejected with an error' 'no command, or sanitizers'
 fi
 echo "1..$n"

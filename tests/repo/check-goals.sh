@@ -34,10 +34,10 @@ for goals in 'all x' 'x all' 'all x y' recheck; do
   is "make -j2 $goals"
 done
 grep -q 'j' "$tmp/jobs"
-is 'what all runs has all jobs'
+is 'all gets all jobs'
 
 # serial GOAL...: whether make would build these goals one after the other in the build folder.
 serial() { $make -s -C "$build" -pq -j2 "$@" 2>/dev/null | grep -q '^\.NOTPARALLEL:'; }
 serial all tests/base/base && serial bench && ! serial all && ! serial tests/base/base tests/base/error
-is 'the Makefile of the build takes goals so'
+is 'the Makefile of the build serialises goals in this way'
 echo "1..$n"

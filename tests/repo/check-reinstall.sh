@@ -39,25 +39,25 @@ for i in 1 2 3 4 5; do
   cmp -s "old$i.so" before.so || changed=0
 done
 [ $changed -eq 5 ]
-is 'each installation is a new file, and the old one stays as it was'
+is 'each installation is a new file, and the old one is unchanged'
 sleep 0.5
 kill -TERM $runs
 wait $runs
 [ $? -eq 143 ] # it ran until the signal
-is 'steps go on while plugins are installed'
+is 'steps continue while plugins are installed'
 [ -z "$(find root -name '.*.new')" ] && [ -z "$(find root -name '*.la')" ]
-is 'nothing else is left in the folder'
+is 'the folder contains nothing else'
 run 0 "$tenon" run "$src/examples/digits/digits.pb" --runtime direct --feed "image:0=$src/examples/digits/images.npy" --fetch class:0
-is 'what was installed works'
+is 'the installed files work'
 
 # Checks the test itself: truncating a mapped plugin ends its program.
 if nm -D "$so" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
-  skip 'a plugin that is written over ends the program' 'built with sanitizers'
+  skip 'a plugin that is overwritten in place ends the program' 'built with sanitizers'
 else
   start_steps
   : >"$so"
   wait $runs 2>/dev/null
   [ $? -gt 128 ]
-  is 'a plugin that is written over ends the program'
+  is 'a plugin that is overwritten in place ends the program'
 fi
 echo "1..$n"

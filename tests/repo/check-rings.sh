@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Source files call each other one way only: no file needs, through others, a file that needs it back, but for the rings that
-# tests/repo/rings.txt lists. Reads the symbols of the objects of this build: a file needs another one if it leaves a function
-# undefined that the other one defines. Prints TAP. "check-rings.sh --list" shows the rings that there are.
+# Source files call each other in one direction only: no file needs, directly or through others, a
+# file that needs it back, except for the rings listed in tests/repo/rings.txt. Reads the symbols
+# of the objects of this build: a file needs another one if it has an undefined function that the
+# other one defines. Prints TAP. "check-rings.sh --list" lists the existing rings.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 awk=${AWK:-awk}
@@ -10,7 +11,8 @@ tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 command -v "${NM:-nm}" >/dev/null || { echo '1..0 # SKIP nm is not installed'; exit 0; }
 
-# Objects of sources that exist: a build folder may have older ones. Tables of families and embedded texts name everything.
+# Objects of existing sources only, as a build folder may have older ones. Tables of families and
+# embedded texts name everything.
 (cd "$build" && find core ops plugins -name '*.o' 2>/dev/null | sort) | while read -r object; do
   source=$(printf '%s\n' "$object" | sed 's#/\.libs/#/#; s#/\([a-z0-9_]*_\)*la-\([^/]*\)\.o$#/\2.c#; s#\.o$#.c#')
   if [ -e "$src/$source" ]; then printf '%s\t%s\n' "$source" "$object"; fi
@@ -19,7 +21,7 @@ done | $awk -F'\t' '!seen[$1]++' >"$tmp/objects"
 
 cut -f2 "$tmp/objects" | (cd "$build" && xargs "${NM:-nm}" -A) 2>/dev/null >"$tmp/symbols"
 
-# Strongly connected components by Tarjan, without recursion. One line a ring, its files sorted.
+# Strongly connected components by Tarjan, without recursion. One line per ring, with sorted files.
 $awk -v objects="$tmp/objects" '
   function push(v) { index_of[v] = low[v] = ++clock; stack[++depth] = v; on[v] = 1; work[++top] = v; next_edge[v] = 1 }
   function component(v,   n, i, w, line) {
@@ -73,7 +75,7 @@ $awk -v objects="$tmp/objects" '
   }' "$tmp/symbols" | sort >"$tmp/found"
 if [ "${1:-}" = --list ]; then cat "$tmp/found"; exit 0; fi
 
-# A ring is allowed if one line of the list has all its files.
+# A ring is allowed if one line of the list contains all its files.
 grep -v '^#' "$src/tests/repo/rings.txt" >"$tmp/allowed"
 $awk -v found="$tmp/found" '
   { lines[++n] = " " $0 " " }
@@ -95,6 +97,6 @@ report() {
   n=$((n + 1))
   if [ -s "$2" ]; then echo "not ok $n - $1"; cat "$2"; else echo "ok $n - $1"; fi
 }
-report 'files form no rings but those that are listed' "$tmp/new"
-report 'the list of rings names files that there are' "$tmp/gone"
+report 'files form no rings except the listed ones' "$tmp/new"
+report 'the list of rings names existing files' "$tmp/gone"
 echo "1..$n"

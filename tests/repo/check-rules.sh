@@ -50,9 +50,9 @@ report 'each rule has a test, or a reason why not' "$tmp/missing"
 
 comm -13 "$tmp/rules" "$tmp/cited" >"$tmp/strange"
 $AWK 'NR == FNR { strange[$1] = 1; next } $1 in strange' "$tmp/strange" "$tmp/citations" >"$tmp/where"
-report 'no test cites a rule that there is not' "$tmp/where"
+report 'all rules cited by tests exist' "$tmp/where"
 
 comm -12 "$tmp/cited" "$tmp/excused" >"$tmp/both"
 comm -13 "$tmp/rules" "$tmp/excused" >>"$tmp/both"
-report 'no reason stands for a rule that has a test, or that there is not' "$tmp/both"
+report 'reasons are given only for existing rules without a test' "$tmp/both"
 echo "1..$n"

@@ -63,11 +63,11 @@ unit='tests/registry/preloaded tests/registry/registry tests/registry/loader'
 # shellcheck disable=SC2086
 step build make -s -j"$jobs" libtenon.la tenon tenon-conformance tools/tenon-probe plugins/direct.la plugins/threaded.la $plugins $unit
 
-run 1 "$src/configure" -q --enable-preloaded=direct,nobody && grep -q "there is no plugin 'nobody'; there are direct, threaded and onednn" err
-is 'configure: an unknown plugin is refused with the names that there are'
+run 1 "$src/configure" -q --enable-preloaded=direct,unknown && grep -q "there is no plugin 'unknown'; there are direct, threaded and onednn" err
+is 'configure: the error for an unknown plugin lists the existing ones'
 
 ! grep -nE '^ *# *(if|ifdef|ifndef)' "$src"/plugins/direct/*.c "$src"/plugins/threaded/*.c >out
-is 'sources: no #if in the plugins: what is linked is what is loaded' # P-89
+is 'sources: no #if in the plugins: linked and loaded plugins have the same code' # P-89
 
 # ---- the shared library, which contains the runtimes ----
 
@@ -77,7 +77,7 @@ TENON_PLUGIN_PATH=$build/plugins/.libs run 0 "$tenon" runtimes && grep -Eq '^dir
   grep -Eq '^direct .* shadowed +/.*/direct\.so$' out && grep -Eq '^threaded .* shadowed +/.*/threaded\.so$' out
 is 'shared: their files are shadowed' # P-90
 TENON_PLUGIN_PATH=$build/tests/plugins/.libs run 0 "$tenon" runtimes explain test.minimal && grep -q '^chosen: test.minimal$' out
-is 'shared: the file of a third party is loaded beside them'
+is 'shared: the file of a third party can be loaded, too'
 for runtime in direct threaded:threads=2; do
   suite "shared: the rules of sessions on $runtime" "$build/tenon-conformance" $runtime --jobs "$jobs" --timeout 300
 done
@@ -85,14 +85,14 @@ for program in $unit; do
   TENON_PLUGIN_PATH=$build/plugins/.libs TENON_PLUGIN_PATH_ONLY=1 suite "shared: $program" "$build/$program"
 done
 nm -D --defined-only "$build/.libs/libtenon.so" >out && ! grep -q _LTX_ out
-is 'shared: nothing of the plugins is exported'
+is 'shared: no symbol of the plugins is exported'
 
 # ---- the installation ----
 
 step install make -s install-libLTLIBRARIES install-pkgconfigDATA install-tenonincludeHEADERS \
   install-nodist_tenonincludeHEADERS install-exec-local
 [ ! -e "$build/installed/lib/tenon/plugins-0/direct.so" ]
-is 'install: what the library carries is not installed as a file'
+is 'install: plugins in the library are not installed as files'
 PKG_CONFIG_PATH=$build/installed/lib/pkgconfig
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046
@@ -109,12 +109,12 @@ is 'static: it runs the same on threaded'
 # P-91
 run 1 ./classify "$digits/digits.pb" "$digits/images.npy" acme.fast && grep -q '^UNIMPLEMENTED: static build: ' err &&
   grep -qF "'acme.fast'" err && ! grep -qi 'file not found' err
-is 'static: the name of a third party is a static build'
+is 'static: the error for a name of a third party says static build'
 TENON_PLUGIN_PATH=$build/tests/plugins/.libs run 1 ./classify "$digits/digits.pb" "$digits/images.npy" test.minimal &&
   grep -q '^UNIMPLEMENTED: .*/minimal.so): static build: ' err
-is 'static: so is a name that a file offers'
+is 'static: so does that for the name of a plugin file'
 run 1 ./classify "$digits/digits.pb" "$digits/images.npy" nowhere && grep -q '^NOT_FOUND: static build: ' err
-is 'static: an unknown name is not found, and says static build' # S-OPT-11
+is 'static: the error for an unknown name says not found, and static build' # S-OPT-11
 
 # A third-party plugin, linked in with a hand-written table.
 cat >table.c <<'END'
@@ -150,9 +150,9 @@ END
 ${CC:-cc} -c -o minimal.o -DTN_PLUGIN=minimal $(pkg-config --cflags tenon) "$src/tests/plugins/minimal.c" >out 2>err &&
   ${CC:-cc} -static -o table table.c minimal.o $(pkg-config --cflags --libs --static tenon) >out 2>err &&
   run 0 ./table && [ "$(cat out)" = 'OK: test.minimal preloaded' ]
-is 'static: a plugin of the program itself, beside those of the library' # P-23
+is 'static: a plugin of the program itself, in addition to those of the library' # P-23
 run 1 ./table /nowhere/acme.so && grep -q '^UNIMPLEMENTED: static build: .*/nowhere/acme.so' out
-is 'static: a file is a static build, whether it is there or not'
+is 'static: the error for a file says static build, whether the file exists or not'
 
 # ---- the package's programs, fully statically linked ----
 
@@ -165,19 +165,19 @@ for runtime in direct threaded:threads=2; do
   suite "static: the rules of sessions on $runtime" "$build/static/tenon-conformance" $runtime --jobs "$jobs" --timeout 300
 done
 run 2 "$build/static/tenon-conformance" /nowhere/mine.so
-is 'static: tenon-conformance on a file that is not there'
+is 'static: tenon-conformance on a missing file'
 TENON_PLUGIN_PATH=$build/tests/plugins/.libs run 0 "$tenon" runtimes && grep -q '^This tenon is statically linked' err &&
   grep -Eq '^direct .* ready +preloaded$' out && grep -A1 '^test.minimal ' out | grep -q 'static build: '
 is 'static: tenon runtimes says so'
 run 0 "$tenon" runtimes --json && grep -q '"loads_files": false' out
 is 'static: and in JSON'
 TENON_PLUGIN_PATH=$build/plugins/.libs run 0 "$tenon" runtimes doctor && grep -q 'static build: ' out && grep -q '^No problems found' out
-is 'static: files that cannot be loaded are nothing to mend'
+is 'static: the doctor does not report files that cannot be loaded'
 run 1 "$tenon" runtimes probe "$build/tests/plugins/.libs/minimal.so" && grep -q 'UNIMPLEMENTED: .*static build: ' out
-is 'static: nor can its probe'
+is 'static: nor can the probe load them'
 run 0 "$tenon" run "$digits/digits.pb" --feed "image:0=$digits/images.npy" --fetch "class:0=class.npy"
 is 'static: tenon run'
 run 1 "$tenon" run "$digits/digits.pb" --feed "image:0=$digits/images.npy" --fetch class:0=class.npz:class &&
   grep -q 'UNIMPLEMENTED: .*static build: ' err
-is 'static: .npz files are a static build'
+is 'static: the error for .npz files says static build'
 echo "1..$n"

@@ -19,7 +19,8 @@ sources() { find "$@" \( -name '*.c' -o -name '*.h' -o -name '*.cl' \) -print 2>
 # Sources of the templates, in any language, without documentation and data.
 templates() { find templates -type f ! -name '*.md' ! -name '*.pbtxt' ! -name 'Cargo.lock' -print 2>/dev/null | sort; }
 
-# long_functions MOST FILE...: functions of C and C++ whose bodies have more lines, by the braces that stand alone.
+# long_functions MOST FILE...: functions of C and C++ with longer bodies, found by braces on lines
+# of their own.
 long_functions() {
   most=$1
   shift
@@ -66,17 +67,17 @@ banned() {
 
 bad=$(banned 'malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|posix_memalign|aligned_alloc|memalign|valloc' \
   $(sources core ops | grep -v '^core/base/alloc\.c$'))
-report 'only core/base/alloc.c names malloc and its kin' "$bad"
+report 'only core/base/alloc.c calls malloc and the like' "$bad"
 
 bad=$(banned 'exit|_exit|_Exit|abort|printf|puts|putchar|perror' $(sources core ops))
 report 'the library never exits, aborts or prints' "$bad"
 
 bad=$(banned 'sprintf|vsprintf|strcpy|strcat|strncpy|strncat|gets|strtok|scanf|sscanf|fscanf|setlocale|alloca' \
-  $(sources core ops plugins tools conformance | grep -vE "^conformance/(eager|flow|sessions|state|support)/") | grep -v 'setlocale(LC_ALL, NULL)') # which only asks
-report 'no function that cannot be bounded or is not thread-safe' "$bad"
+  $(sources core ops plugins tools conformance | grep -vE "^conformance/(eager|flow|sessions|state|support)/") | grep -v 'setlocale(LC_ALL, NULL)') # which only reads it
+report 'no functions that are unbounded or not thread-safe' "$bad"
 
 bad=$(banned 'lt_dlforeachfile|lt_dladdsearchdir|lt_dlinsertsearchdir|lt_dlsetsearchpath' $(sources core))
-report "libltdl's process-wide search path is not used" "$bad"
+report "the process-wide search path of libltdl is not used" "$bad"
 
 bad=$(for file in $(find core ops plugins tools conformance include tests examples bench fuzz docs compat 2>/dev/null \
     \( -name '*.[ch]' -o -name '*.cl' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.h.in' \) \

@@ -9,11 +9,11 @@ if [ ! -x "$program" ]; then
 fi
 
 run 0 "$program" 'status__*' && sed -n 1p out | grep -qE '^1\.\.[1-9]' && ! grep -q '^not ok' out
-is 'a filter runs the tests that it fits'
+is 'a filter runs the matching tests'
 run 2 "$program" 'nothing__*' && [ ! -s out ] && grep -qF "error: no test matches 'nothing__*'; '--list' shows" err
-is 'one that fits no test is an error'
+is 'a filter without a match is an error'
 run 2 "$program" 'status__*' 'nothing' && [ ! -s out ] && grep -qF "no test matches 'nothing'" err
-is 'also beside one that fits'
+is 'also if another filter matches'
 
 # bare PROGRAM ARGUMENT...: runs it from another folder, without the variables that make check sets; all its tests must pass.
 bare() {
@@ -38,6 +38,6 @@ while read -r name filter; do
   run 0 "$build/${name#build/}" "$filter" || good=false
 done <shown
 $good
-is 'CONTRIBUTING.md shows programs and filters that there are'
+is 'CONTRIBUTING.md shows existing programs and filters'
 
 echo "1..$n"

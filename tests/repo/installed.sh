@@ -87,7 +87,7 @@ search() {
   wanted=$1
   shift
   "$tmp/search" "$@" >"$tmp/found" && [ "$(tr '\n' ' ' <"$tmp/found")" = "$wanted " ] ||
-    { echo "installed: plugins are searched for in another order, wanted $wanted:" >&2; cat "$tmp/found" >&2; exit 1; }
+    { echo "installed: plugins are searched in another order, wanted $wanted:" >&2; cat "$tmp/found" >&2; exit 1; }
 }
 if [ -w "$plugindir" ]; then
   mkdir "$tmp/api" "$tmp/env"
@@ -107,7 +107,7 @@ if [ -w "$plugindir" ]; then
   search "first $i loaded $i"
   rm -f "$i"
 else
-  echo "installed: the order of folders is not tried: nobody may write to $plugindir"
+  echo "installed: the order of folders is not tested: $plugindir is not writable"
 fi
 
 # The installed runtimes obey the rules without the source tree.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Containers: who sees which resource, before and after a reset, and when resources end. */
+/* Containers: which sessions see which resources, before and after a reset, and when resources
+ * end. */
 #include <core/resource/container.h>
 
 #include <pthread.h>
@@ -31,7 +32,8 @@ static tn_status make_number(void *user, void **object, tn_error *err)
   return TN_OK;
 }
 
-/* The number of this name as the view sees it, made as `value` when there is none; -1 on failure. */
+/* The number of this name as seen by the view, created as `value` if there is none; -1 on
+ * failure. */
 static int number_in(tn__container_view *view, const char *container, const char *name, int value)
 {
   tn__container *c;
@@ -65,7 +67,8 @@ static void detach_all(tn__containers *set)
   tn__containers_leave_all(old);
 }
 
-/* All at once: what is there, what an old session only asks for afterwards, and again. */
+/* All containers at once: existing ones, ones that an old session looks up only afterwards, and
+ * again. */
 static void containers__are_all_detached(void) /* P-42 */
 {
   enum { N = 100 };
@@ -87,7 +90,7 @@ static void containers__are_all_detached(void) /* P-42 */
     CHECK_INT(number_in(old, name, "v", 7), i);
   }
   CHECK_INT(number_in(young, "late", "v", 1), 1);
-  CHECK_INT(number_in(old, "late", "v", 2), 2); /* the first question of a session from before */
+  CHECK_INT(number_in(old, "late", "v", 2), 2); /* the first look-up by a session from before */
   CHECK_INT(number_in(young, "late", "v", 3), 1);
   detach(set, "late");
   detach_all(set);
@@ -145,19 +148,20 @@ static void containers__of_later_sessions_are_new(void)
   detach(set, NULL);
   tn__container_view *young = new_view(set);
   CHECK_INT(number_in(young, NULL, "v", 2), 2);
-  CHECK_INT(number_in(old, NULL, "v", 3), 1); /* a step that runs on sees its own generation */
+  CHECK_INT(number_in(old, NULL, "v", 3), 1); /* a running step sees its own generation */
   CHECK_INT(number_in(old, NULL, "w", 4), 4);
   CHECK_INT(number_in(young, NULL, "w", 5), 5);
   CHECK_INT(atomic_load(&alive), 4);
-  tn__container_view_destroy(old); /* the last of the old generation */
+  tn__container_view_destroy(old); /* the last view of the old generation */
   CHECK_INT(atomic_load(&alive), 2);
   tn__container_view_destroy(young);
   tn__containers_unref(set);
   CHECK_INT(atomic_load(&alive), 0);
 }
 
-/* What an old session asks for only after the reset is not the new generation's either. */
-static void containers__that_an_old_session_meets_late_are_its_own(void)
+/* A container that an old session looks up only after the reset does not belong to the new
+ * generation, either. */
+static void containers__looked_up_late_by_an_old_session_are_its_own(void)
 {
   tn__containers *set = tn__containers_create();
   tn__container_view *old = new_view(set);
@@ -172,7 +176,7 @@ static void containers__that_an_old_session_meets_late_are_its_own(void)
   CHECK_INT(atomic_load(&alive), 0);
 }
 
-/* Sessions that come and go, each with a reset of another container behind it. */
+/* Sessions that are created and destroyed, each followed by a reset of another container. */
 static void containers__that_are_reset_leave_no_names(void) /* S-RST-20 */
 {
   tn__containers *set = tn__containers_create();
@@ -183,7 +187,7 @@ static void containers__that_are_reset_leave_no_names(void) /* S-RST-20 */
     CHECK_INT(number_in(view, name, "v", i), i);
     tn__container_view_destroy(view);
     detach(set, name);
-    if (i == 0) before = tn_test_live_blocks(); /* the table of names stays as large as it was */
+    if (i == 0) before = tn_test_live_blocks(); /* the table of names keeps its size */
     CHECK_INT(tn_test_live_blocks(), before);
   }
   tn__containers_unref(set);
@@ -213,7 +217,7 @@ static void containers__that_are_not_listed_survive(void)
   CHECK_INT(atomic_load(&alive), 0);
 }
 
-static void containers__know_types_and_what_is_missing(void)
+static void containers__errors_name_types_and_missing_resources(void)
 {
   /* S-RST-21 */
   tn__container *c;
@@ -238,16 +242,16 @@ static void containers__know_types_and_what_is_missing(void)
   REQUIRE_OK(tn__container_remove(r, &err), &err);
   CHECK(!tn_resource_is_alive(r));
   CHECK_STATUS(tn__container_remove(r, &err), TN_NOT_FOUND, &err);
-  CHECK_STR(tn_error_message(&err), "Number 'v' is in no container");
+  CHECK_STR(tn_error_message(&err), "Number 'v' is not in a container");
   tn_error_clear(&err);
-  CHECK_INT(atomic_load(&alive), 1); /* whoever holds it has it */
+  CHECK_INT(atomic_load(&alive), 1); /* it stays valid for its holder */
   tn_resource_unref(r);
   CHECK_INT(atomic_load(&alive), 0);
   tn__container_leave(c);
 }
 
-/* A handle in a tensor that somebody kept. */
-static void containers__that_are_gone_say_so(void)
+/* A handle in a tensor that was kept. */
+static void containers__handles_of_destroyed_ones_are_errors(void)
 {
   tn__container *c;
   tn_resource *r;
@@ -306,7 +310,7 @@ static void *work(void *arg)
   return NULL;
 }
 
-static void containers__hold_when_threads_reset_them(void)
+static void containers__may_be_reset_by_threads(void)
 {
   tn__containers *set = tn__containers_create();
   pthread_t threads[4];
@@ -345,8 +349,8 @@ static tn_status all_of_it(void *arg)
 
 static void containers__survive_lack_of_memory(void) { tn_test_oom_sweep(all_of_it, NULL); }
 
-/* Who only remembers a resource keeps nothing alive, and finds out that it is gone. */
-static void containers__may_be_remembered(void)
+/* A weak reference keeps nothing alive, and detects that the resource was destroyed. */
+static void containers__may_be_referenced_weakly(void)
 {
   tn__container *c;
   tn_resource *r;
@@ -370,16 +374,16 @@ static void containers__may_be_remembered(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(containers__may_be_remembered),
+  TAP_TEST(containers__may_be_referenced_weakly),
   TAP_TEST(containers__are_all_detached),
   TAP_TEST(containers__are_shared_by_sessions_of_a_factory),
   TAP_TEST(containers__of_an_isolated_session_end_with_it),
   TAP_TEST(containers__of_later_sessions_are_new),
-  TAP_TEST(containers__that_an_old_session_meets_late_are_its_own),
+  TAP_TEST(containers__looked_up_late_by_an_old_session_are_its_own),
   TAP_TEST(containers__that_are_reset_leave_no_names),
   TAP_TEST(containers__that_are_not_listed_survive),
-  TAP_TEST(containers__know_types_and_what_is_missing),
-  TAP_TEST(containers__that_are_gone_say_so),
+  TAP_TEST(containers__errors_name_types_and_missing_resources),
+  TAP_TEST(containers__handles_of_destroyed_ones_are_errors),
   TAP_TEST(containers__can_be_listed),
-  TAP_TEST(containers__hold_when_threads_reset_them),
+  TAP_TEST(containers__may_be_reset_by_threads),
   TAP_TEST(containers__survive_lack_of_memory))

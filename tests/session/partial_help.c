@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs as steps that others help with and look at: workers of the runtime, pools, metadata. */
+/* Help for partial runs, and their metadata: workers of the runtime, pools. */
 #define _GNU_SOURCE
 #include "conformance/support/oom.h"
 #include "conformance/support/partial_kit.h"
@@ -8,14 +8,14 @@
 #include <limits.h>
 #include <time.h>
 
-/* ---- an op with a loop: y = x + 1, whose items take a while; told says how many threads its prepare was told of
- * ---- */
+/* ---- an op with a loop: y = x + 1, with slow items; `told` is the number of threads passed to
+ * prepare ---- */
 
 enum { ITEMS = 64, ITEM_NS = 50000 };
 
-static atomic_int helped; /* items that ran on other threads than the caller's */
+static atomic_int helped; /* items that ran on threads other than the caller's */
 static atomic_uintptr_t
-    leaving; /* a second_call: the first part that runs on the thread that it names releases that run */
+    leaving; /* a second_call: the first part that runs on the thread it names releases its run */
 static atomic_uint told;
 static _Thread_local bool is_caller;
 
@@ -70,7 +70,7 @@ static void register_loop(void)
   REQUIRE_OK(tn_register_ops(&family, &err), &err);
 }
 
-/* a = x + 1, b = a + 1, each by a loop; v = -z. */
+/* a = x + 1, b = a + 1, each with a loop; v = -z. */
 static ts open_slow(const char *target, const char *pools)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -106,7 +106,7 @@ typedef struct second_call {
   pthread_t thread;
   tn_session *session;
   tn_partial_run run;
-  bool as_caller; /* of a release in a part: which thread makes it */
+  bool as_caller; /* for a release in a part: the thread that makes it */
 } second_call;
 
 static void leave_run(void)
@@ -125,7 +125,7 @@ static void *make_second_call(void *arg)
   return NULL;
 }
 
-/* A run of two calls, each on a thread of its own; both kernels run in the first one. */
+/* A run of two calls, each on its own thread; both kernels run in the first. */
 static void run_slow(ts *t, const tn_run_options *options)
 {
   second_call c = { .session = t->session };
@@ -136,7 +136,8 @@ static void run_slow(ts *t, const tn_run_options *options)
   pthread_join(c.thread, NULL);
 }
 
-/* Whether workers help with one of so many runs, or within a minute; on a busy machine they take their time. */
+/* Whether workers help with one of `runs` runs, within a minute; on a busy machine workers take
+ * a while. */
 static bool help_within(ts *t, int32_t pool, int runs)
 {
   tn_run_options options;
@@ -166,7 +167,7 @@ static void partial_help__workers_share_the_loops_of_kernels(void) /* S-PR-33 */
   ts_fini(&t);
 }
 
-static void partial_help__comes_from_the_pool_that_was_asked_for(void) /* S-RO-09, S-RO-10, S-PR-32 */
+static void partial_help__comes_from_the_requested_pool(void) /* S-RO-09, S-RO-10, S-PR-32 */
 {
   ts t = open_slow("threaded", "-1,3,2@helpers");
   CHECK(stays_alone(&t, 0));
@@ -176,8 +177,9 @@ static void partial_help__comes_from_the_pool_that_was_asked_for(void) /* S-RO-0
   ts_fini(&t);
 }
 
-/* A run that waits for its next call holds nobody: all of the session's one worker is there for others. */
-static void partial_help__goes_when_a_call_returns(void) /* S-CFG-11 */
+/* A run that waits for its next call holds no worker: the single worker of the session is
+ * available to others. */
+static void partial_help__ends_when_a_call_returns(void) /* S-CFG-11 */
 {
   ts t = open_slow("threaded:threads=2", NULL);
   tn_partial_run open[4];
@@ -187,7 +189,7 @@ static void partial_help__goes_when_a_call_returns(void) /* S-CFG-11 */
   }
   CHECK(gets_help(&t, 0));
   for (int i = 0; i < 4; i++) CHECK_INT(feed_slow(t.session, open[i], "z", "b", 3), TN_OK);
-  CHECK_OK(tn_join_workers(&t.err), &t.err); /* nobody is kept */
+  CHECK_OK(tn_join_workers(&t.err), &t.err); /* no worker is held */
   ts_fini(&t);
 }
 
@@ -208,7 +210,7 @@ static tn_metadata_summary summary_of(const tn_run_metadata *m)
   return s;
 }
 
-/* Records of a node; *last is the last one, when there is one. */
+/* Records of a node; *last is the last one, if there is one. */
 static int records_of(const tn_run_metadata *m, const char *node, tn_node_record *last)
 {
   int n = 0;
@@ -262,7 +264,7 @@ static void partial_help__metadata_is_of_the_whole_run(void) /* S-PR-32, S-MD-02
     CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "a"), 3, 0);
     ts_sleep_ms(2);
     CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "y", 4 }), "b"), 7, 0);
-    CHECK(is_empty(m)); /* until it ends */
+    CHECK(is_empty(m)); /* until the run ends */
     pk_thread other = { .session = t.session, .run = run, .feed = "z", .fetch = "c", .x = 5 };
     pk_start(&other);
     CHECK_INT(pk_join(&other), TN_OK);
@@ -271,8 +273,8 @@ static void partial_help__metadata_is_of_the_whole_run(void) /* S-PR-32, S-MD-02
     CHECK(s.traced && !s.cut && s.step_id != 0);
     CHECK_INT(s.threads, 2);
     CHECK_INT(s.partition_graphs, 1);
-    CHECK(s.duration_ns >= 2000000); /* time between calls is the run's, too */
-    CHECK_INT(records_of(m, "loose", &loose), 1); /* which ran in setup */
+    CHECK(s.duration_ns >= 2000000); /* time between calls counts, too */
+    CHECK_INT(records_of(m, "loose", &loose), 1); /* ran in setup */
     CHECK_INT(records_of(m, "a", &a), 1);
     CHECK_INT(records_of(m, "b", &b), 1);
     CHECK_INT(records_of(m, "c", &c), 1);
@@ -282,7 +284,7 @@ static void partial_help__metadata_is_of_the_whole_run(void) /* S-PR-32, S-MD-02
     CHECK(c.thread != 0);
     CHECK_INT(records_of(m, "bad", NULL), 0);
     ts_fini(&t);
-    CHECK_INT(records_of(m, "c", &c), 1); /* it does not need the session */
+    CHECK_INT(records_of(m, "c", &c), 1); /* does not need the session */
     tn_run_metadata_destroy(m);
   }
 }
@@ -298,7 +300,7 @@ static void end_run(ts *t, tn_partial_run run, tn_cancellation *token, int how)
   if (how != FAILS && how != IS_CANCELLED) CHECK_OK(tn_session_partial_release(t->session, run, &t->err), &t->err);
 }
 
-/* However it ends, what has run until then is there. */
+/* However the run ends, records up to then exist. */
 static void partial_help__metadata_of_runs_that_end_early(void) /* S-PR-32, S-MD-04, S-PR-23, S-PR-31 */
 {
   for (int how = 0; how < N_ENDS; how++) {
@@ -324,7 +326,8 @@ static void partial_help__metadata_of_runs_that_end_early(void) /* S-PR-32, S-MD
   }
 }
 
-/* A release waits for a call that another thread makes, so that the metadata is the program's when it returns. */
+/* A release waits for a call made by another thread, so that the program owns the metadata when
+ * it returns. */
 static void partial_help__a_release_returns_with_the_metadata(void) /* S-PR-31, S-PR-32, S-MD-04 */
 {
   ts t;
@@ -338,7 +341,7 @@ static void partial_help__a_release_returns_with_the_metadata(void) /* S-PR-31, 
     REQUIRE_OK(pk_give(&t, other.run, FEEDS({ "x", 1 })), &t.err);
     CHECK_INT(atomic_load(&ts_watched.count[BEGUN]), before + 1);
     pk_start(&other);
-    if (i % 2) ts_sleep_ms(2); /* else it may come after the release */
+    if (i % 2) ts_sleep_ms(2); /* otherwise it may come after the release */
     CHECK_OK(tn_session_partial_release(t.session, other.run, &t.err), &t.err);
     CHECK_INT(records_of(m, "begun", NULL), 1);
     CHECK_INT(summary_of(m).partition_graphs, 1);
@@ -360,9 +363,9 @@ static void *close_soon(void *arg)
   return NULL;
 }
 
-/* The session is closed while runs are released: close uses a run's metadata before the release returns, or not at
- * all. */
-static void partial_help__a_close_leaves_released_metadata_alone(void) /* S-PR-31, S-PR-32, S-LIFE-04 */
+/* The session is closed while runs are released: the close uses a run's metadata before the
+ * release returns, or not at all. */
+static void partial_help__a_close_does_not_use_released_metadata(void) /* S-PR-31, S-PR-32, S-LIFE-04 */
 {
   ts t;
   open_steps(&t, 1);
@@ -387,7 +390,7 @@ static void partial_help__a_close_leaves_released_metadata_alone(void) /* S-PR-3
   ts_fini(&t);
 }
 
-/* A kernel that releases its own run waits for nothing, on whichever thread; the metadata is empty then. */
+/* A kernel that releases its own run does not block, on any thread; the metadata is empty then. */
 static void partial_help__a_kernel_may_release_its_run(void) /* S-PR-31, S-PR-32 */
 {
   for (int as_caller = 0; as_caller < 2; as_caller++) {
@@ -411,7 +414,7 @@ static void partial_help__a_kernel_may_release_its_run(void) /* S-PR-31, S-PR-32
   }
 }
 
-static void partial_help__metadata_is_what_was_asked_for(void) /* S-MD-01, S-MD-04, S-MD-06, S-RO-11, S-RO-12 */
+static void partial_help__metadata_is_as_requested(void) /* S-MD-01, S-MD-04, S-MD-06, S-RO-11, S-RO-12 */
 {
   ts t;
   tn_partial_run run;
@@ -421,12 +424,12 @@ static void partial_help__metadata_is_what_was_asked_for(void) /* S-MD-01, S-MD-
   for (int i = 0; i < 2; i++) {
     REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("x"), NAMES("a"), NULL, &run), &t.err);
     CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "a"), 3, 0);
-    CHECK_INT(records_of(m, "a", NULL), 1); /* not of the run before */
+    CHECK_INT(records_of(m, "a", NULL), 1); /* none from the run before */
   }
-  options.trace_level = 4; /* refused: it stays as it is */
+  options.trace_level = 4; /* rejected: unchanged */
   CHECK_INT(pk_setup_with(&t, t.session, &options, NAMES("x"), NAMES("a"), NULL, &run), TN_INVALID_ARGUMENT);
   options.trace_level = 3;
-  CHECK_INT(pk_setup_with(&t, t.session, &options, NAMES("nobody"), NAMES("a"), NULL, &run), TN_NOT_FOUND);
+  CHECK_INT(pk_setup_with(&t, t.session, &options, NAMES("absent"), NAMES("a"), NULL, &run), TN_NOT_FOUND);
   CHECK_INT(records_of(m, "a", NULL), 1);
   options.trace_level = 0;
   options.output_partition_graphs = 0;
@@ -436,19 +439,19 @@ static void partial_help__metadata_is_what_was_asked_for(void) /* S-MD-01, S-MD-
   options = traced(NULL);
   REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("x"), NAMES("a"), NULL, &run), &t.err);
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "a"), 3, 0);
-  options = traced(m); /* a program of older headers has no such field */
+  options = traced(m); /* a program with older headers lacks this field */
   options.struct_size = offsetof(tn_run_options, metadata);
   REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("x"), NAMES("a"), NULL, &run), &t.err);
   CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "a"), 3, 0);
   CHECK(is_empty(m));
-  options = traced(m); /* open to the end: nobody writes to it */
+  options = traced(m); /* open until the end: never written */
   REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("x"), NAMES("a"), NULL, &run), &t.err);
   tn_run_metadata_destroy(m);
   ts_fini(&t);
 }
 
-/* What a kernel that waits did is one record, over calls. */
-static void partial_help__what_waits_is_one_record(void) /* S-MD-02 */
+/* A kernel that waits has a single record, across calls. */
+static void partial_help__a_waiting_kernel_has_one_record(void) /* S-MD-02 */
 {
   ts t;
   tn_partial_run run;
@@ -478,14 +481,14 @@ static tn_status traced_life(void *arg)
   tn_partial_run run;
   tn_tensor *one = NULL, *fetched = NULL;
   tn_error err = TN_ERROR_INIT;
-  tn_session *s; /* what a step keeps for the next one goes with it */
+  tn_session *s; /* state kept between steps is freed with it */
   tn_status st = tn_session_create(l->t->options, &s, &err);
   if (st == TN_OK) st = tn_session_set_graph(s, l->t->graph, &err);
   if (st == TN_OK) st = tn_session_partial_setup(s, &options, &feed, 1, &fetch, 1, NULL, 0, &run, &err);
   if (st == TN_OK) st = tn_tensor_from_data(TN_FLOAT, NULL, 0, &(float){ 1 }, sizeof(float), &one, &err);
   if (st == TN_OK) st = tn_session_partial_run(s, run, &feed, &one, 1, &fetch, &fetched, 1, &err);
   CHECK(st != TN_OK || ts_float(fetched) == 2);
-  if (st == TN_OK && summary_of(l->m).cut) st = TN_RESOURCE_EXHAUSTED; /* a trace ends early, the run does not */
+  if (st == TN_OK && summary_of(l->m).cut) st = TN_RESOURCE_EXHAUSTED; /* a trace is cut, the run is not */
   tn_tensor_unref(fetched);
   tn_tensor_unref(one);
   tn_error_clear(&err);
@@ -507,13 +510,13 @@ static void partial_help__metadata_survives_failing_allocations(void)
 
 TAP_MAIN(
   TAP_TEST(partial_help__workers_share_the_loops_of_kernels),
-  TAP_TEST(partial_help__comes_from_the_pool_that_was_asked_for),
-  TAP_TEST(partial_help__goes_when_a_call_returns),
+  TAP_TEST(partial_help__comes_from_the_requested_pool),
+  TAP_TEST(partial_help__ends_when_a_call_returns),
   TAP_TEST(partial_help__metadata_is_of_the_whole_run),
   TAP_TEST(partial_help__metadata_of_runs_that_end_early),
   TAP_TEST(partial_help__a_release_returns_with_the_metadata),
-  TAP_TEST(partial_help__a_close_leaves_released_metadata_alone),
+  TAP_TEST(partial_help__a_close_does_not_use_released_metadata),
   TAP_TEST(partial_help__a_kernel_may_release_its_run),
-  TAP_TEST(partial_help__metadata_is_what_was_asked_for),
-  TAP_TEST(partial_help__what_waits_is_one_record),
+  TAP_TEST(partial_help__metadata_is_as_requested),
+  TAP_TEST(partial_help__a_waiting_kernel_has_one_record),
   TAP_TEST(partial_help__metadata_survives_failing_allocations))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends in random order: a few threads set up, call, release, cancel, close, reset and destroy each other's sessions,
- * partial runs, callables and eager handles, and free everything that the library borrowed as soon as it says that it
- * is done with it. Nothing may be used after that, no call may hang, and no memory may be left.
+ * partial runs, callables and eager handles, and free everything that the library borrowed as soon as it reports that
+ * it has finished with it. Nothing may be used after that, no call may hang, and no memory may leak.
  *
  *   stress_ends [--seconds N] [--seed S] [--threads T]
  *
- * Without options: 2 s, four threads. The sanitizers see what a plain build does not. */
+ * Without options: 2 s, four threads. Sanitizers detect more than a plain build does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ static ts shared; /* the graph and the options */
 static atomic_bool stop;
 static atomic_uint_fast32_t setups, releases, calls, cancels, closes, resets, deletes, eager_calls, told;
 
-/* ---- a runtime that is told of steps that end ---- */
+/* ---- a runtime that is notified of steps that end ---- */
 
 struct tn_runtime_session {
   atomic_int alive;
@@ -63,7 +63,7 @@ static tn_status run_step(const tn_session_factory *self, tn_runtime_session *se
   return tn_kit_step(executable, step, err);
 }
 
-/* The step has not ended, and the session lives. */
+/* The step has not ended, and the session exists. */
 static void cancel_step(const tn_session_factory *self, tn_runtime_session *session, tn_step *step)
 {
   CHECK(tn_step_cancelled(step));
@@ -91,7 +91,7 @@ static const tn_session_factory told_factory = {
 static const char *const targets[] = { "direct", "threaded:threads=3", "test.told" };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-/* ---- what the threads share ---- */
+/* ---- shared by the threads ---- */
 
 typedef struct worker {
   pthread_t thread;
@@ -107,7 +107,7 @@ static uint32_t any(worker *w, uint32_t below)
   return (uint32_t)(w->random >> 33) % below;
 }
 
-/* A partial run. The thread that takes `id` away releases the run, and then frees the metadata. */
+/* A partial run. The thread that takes `id` releases the run, and then frees the metadata. */
 typedef struct place {
   _Atomic uint64_t id; /* 0 = none */
   tn_run_metadata *metadata;
@@ -134,7 +134,7 @@ static eager_slot eager[EAGER];
 
 /* ---- partial runs ---- */
 
-/* Other threads cancel it at any time, also while the session is destroyed. */
+/* Other threads cancel it at any time, even while the session is destroyed. */
 static void set_token(place *p, tn_cancellation *token)
 {
   pthread_mutex_lock(&p->mu);
@@ -201,13 +201,13 @@ static void call_run(worker *w, slot *at)
   atomic_fetch_add(&calls, 1);
 }
 
-/* After the release the metadata is this thread's: it is read, and freed. */
+/* After the release this thread owns the metadata: it is read, and freed. */
 static void release_run(slot *at, place *p)
 {
   uint64_t id = atomic_exchange(&p->id, 0);
   if (id == 0) return;
   tn_status st = tn_session_partial_release(at->session, (tn_partial_run){ id }, NULL);
-  CHECK_MSG(st == TN_OK || st == TN_INVALID_ARGUMENT, "release: %s", tn_status_name(st)); /* it has ended by itself */
+  CHECK_MSG(st == TN_OK || st == TN_INVALID_ARGUMENT, "release: %s", tn_status_name(st)); /* it ended by itself */
   tn_metadata_summary s = { .struct_size = sizeof s };
   CHECK_INT(tn_run_metadata_summary(p->metadata, &s, NULL), TN_OK);
   CHECK_INT(s.partition_graphs, 1);
@@ -225,7 +225,7 @@ static void release_run(slot *at, place *p)
 
 static void note_call(void *user) { atomic_fetch_add((atomic_int *)user, 1); }
 
-/* Cancels a run's token, or listens to it; a callback that was deregistered does not run any more. */
+/* Cancels a run's token, or registers a callback; a callback that was deregistered never runs. */
 static void cancel_run(worker *w, slot *at)
 {
   place *p = &at->places[any(w, RUNS)];
@@ -291,7 +291,7 @@ static void call_callable(worker *w, slot *at)
   tn_tensor_unref(x);
 }
 
-/* ---- the ends of sessions ---- */
+/* ---- ends of sessions ---- */
 
 static tn_session *open_session(worker *w)
 {
@@ -302,7 +302,7 @@ static tn_session *open_session(worker *w)
   CHECK_INT(tn_session_create(o, &s, NULL), TN_OK);
   tn_session_options_destroy(o);
   tn_status st = tn_session_set_graph(s, shared.graph, NULL);
-  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "the graph: %s", tn_status_name(st)); /* a reset may come in between */
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "the graph: %s", tn_status_name(st)); /* a reset may intervene */
   return s;
 }
 
@@ -314,7 +314,7 @@ static void close_slot(slot *at)
   atomic_fetch_add(&closes, 1);
 }
 
-/* The places' runs are released first, or go with the session. */
+/* The runs of the places are released first, or end with the session. */
 static void end_slot(worker *w, slot *at)
 {
   bool release = any(w, 2);
@@ -333,7 +333,7 @@ static void end_slot(worker *w, slot *at)
 
 static void replace(worker *w, slot *at)
 {
-  close_slot(at); /* so that threads that wait in it give up the lock */
+  close_slot(at); /* makes threads waiting in it release the lock */
   pthread_rwlock_wrlock(&at->lock);
   end_slot(w, at);
   at->session = open_session(w);
@@ -363,7 +363,7 @@ static void open_eager(worker *w, eager_slot *at)
 
 static bool has_ended(tn_status st) { return st == TN_CANCELLED || st == TN_FAILED_PRECONDITION; }
 
-/* A handle of the table is another thread's to release at any time. */
+/* Another thread may release a handle of the table at any time. */
 static void call_eager(worker *w, eager_slot *at)
 {
   tn_eager_handle x = { atomic_load(&at->handles[any(w, HANDLES)]) }, y = { 0 };
@@ -436,7 +436,7 @@ static void in_session(worker *w, slot *at)
   pthread_rwlock_unlock(&at->lock);
 }
 
-/* The first thread never waits, so that it ends what the others wait for. */
+/* The first thread never waits, so that it ends the operations that others wait for. */
 static void *work(void *arg)
 {
   worker *w = arg;
@@ -497,7 +497,7 @@ static void round_of(double seconds)
 
 /* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-15, S-CAN-04 to 07, S-CAL-03, S-MD-04, S-PR-23,
  * S-PR-24, S-PR-31, S-PR-32, S-PR-34, S-EAG-19, S-EAG-20 */
-static void stress_ends__use_nothing_that_was_freed(void)
+static void stress_ends__freed_objects_are_not_used(void)
 {
   bk_open(&shared, false, GRAPH);
   CHECK_INT(tn_session_options_set_string(shared.options, "kernel_plugins", "never", NULL), TN_OK);
@@ -505,9 +505,9 @@ static void stress_ends__use_nothing_that_was_freed(void)
   tn_session_destroy(shared.session);
   shared.session = NULL;
   printf("# seed %llu, %lld s, %d threads\n", (unsigned long long)asked.seed, (long long)asked.seconds, asked.threads);
-  alarm((unsigned)(300 + 2 * asked.seconds)); /* instead of the usual limit of a test */
+  alarm((unsigned)(300 + 2 * asked.seconds)); /* replaces the usual limit of a test */
   init_slots();
-  round_of(0.3); /* what the library makes once */
+  round_of(0.3); /* creates the objects that the library makes once */
   uint64_t blocks = tn_test_live_blocks();
   int rounds = 0;
   for (int64_t end = ts_now_ms() + 1000 * asked.seconds; ts_now_ms() < end; rounds++) {
@@ -518,22 +518,28 @@ static void stress_ends__use_nothing_that_was_freed(void)
   fini_slots();
   printf(
       "# %d rounds: %u partial runs, %u calls, %u released, %u cancelled, %u closes, %u resets, %u sessions deleted, "
-      "%u eager calls, %u steps told\n",
+      "%u eager calls, %u steps notified\n",
       rounds, (unsigned)setups, (unsigned)calls, (unsigned)releases, (unsigned)cancels, (unsigned)closes,
       (unsigned)resets, (unsigned)deletes, (unsigned)eager_calls, (unsigned)told);
   CHECK_OK(tn_runtime_unregister("test.told", &shared.err), &shared.err);
   ts_fini(&shared);
 }
 
+static int threads_of(long long n)
+{
+  if (n < 2) return 2;
+  return n > MAX_THREADS ? MAX_THREADS : (int)n;
+}
+
 int main(int argc, char **argv)
 {
-  static const tap_test tests[] = { TAP_TEST(stress_ends__use_nothing_that_was_freed) };
+  static const tap_test tests[] = { TAP_TEST(stress_ends__freed_objects_are_not_used) };
   int at = 1;
   for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
     long long n = strtoll(argv[at + 1], NULL, 10);
     if (strcmp(argv[at], "--seconds") == 0) asked.seconds = n;
     else if (strcmp(argv[at], "--seed") == 0) asked.seed = (uint64_t)n;
-    else if (strcmp(argv[at], "--threads") == 0) asked.threads = n < 2 ? 2 : n > MAX_THREADS ? MAX_THREADS : (int)n;
+    else if (strcmp(argv[at], "--threads") == 0) asked.threads = threads_of(n);
     else return fprintf(stderr, "stress_ends: no such option: %s\n", argv[at]), 2;
   }
   argv[at - 1] = argv[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, whole or in parts, by
- * names and by callables, in sessions with pools of all sorts, as default sessions, and graphs that grow, against
- * Close, Reset and Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory left
- * at the end.
+/* Random work on a few sessions from many threads: steps that wait, loop, fail and are cancelled, whole or partial, by
+ * names and by callables, in sessions with all kinds of pools, as default sessions, and with graphs that grow, against
+ * Close, Reset and Delete. Checked are codes, values, that no element of a queue is taken twice, and that no memory
+ * leaks.
  *
  *   stress_sessions [--seconds N] [--seed S] [--threads T] */
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "conformance/support/blocked_kit.h"
 
 #define GRAPH \
-  MANY NODE("minus", "Neg", "input: 'x'", F) /* an op is read when it is first met */ \
+  MANY NODE("minus", "Neg", "input: 'x'", F) /* an op is read when it is first used */ \
   LOOP_LIBRARY START QUEUE(TEXT_ATTR("shared_name", "q") TEXT_ATTR("container", "lines")) NARROW LOOP WHILE COUNTS \
   SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) TRUTH("no", "false", "") \
   NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT")) \
@@ -26,8 +26,8 @@
   NODE(name, "PartitionedCall", "input: 'x'", LIST("Tin", "type: DT_FLOAT") LIST("Tout", "type: " type)         \
        "attr { key: 'f' value { func { name: '" function "' } } }")
 
-/* "heavy" is worth several threads: sums of 200000 values on two branches, all of them whole numbers that a float can
- * hold. */
+/* "heavy" is worth several threads: sums of 200000 values on two branches, all of them integers
+ * that a float can hold. */
 #define MANY                                                                                             \
   NODE("many", "Const", "",                                                                              \
        TYPE("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT "                 \
@@ -49,14 +49,14 @@ static ts shared, isolated; /* graphs and options */
 static struct {
   void *bytes;
   size_t size;
-} exported; /* the same graph, for sessions that have one of their own */
+} exported; /* the same graph, for sessions with a graph of their own */
 static atomic_bool stop;
 static atomic_uint_fast32_t next_value, steps, ok_steps, resets, deletes, extensions, called, defaults, records;
-static _Atomic unsigned char taken[MAX_VALUES]; /* of this round: 1 = it was offered to a queue, 2 = a step got it */
+static _Atomic unsigned char taken[MAX_VALUES]; /* in this round: 1 = offered to a queue, 2 = taken by a step */
 
 typedef enum session_sort { SHARED, ISOLATED, GROWING } session_sort;
 
-/* Runtimes and pools. All that name a pool ask for the same number of threads. */
+/* Runtimes and pools. All ways that name a pool give it the same number of threads. */
 static const struct {
   const char *target, *pools;
   int32_t n_pools;
@@ -77,7 +77,7 @@ typedef struct slot {
   tn_session *session;
   session_sort sort;
   uint32_t way;
-  atomic_uint named; /* of a growing one: names given to new nodes */
+  atomic_uint named; /* of a growing session: names given to new nodes */
   _Atomic uint64_t callables[CALLABLES]; /* ids, of the kinds in `prepared`; 0 = none now */
 } slot;
 static slot slots[SLOTS];
@@ -102,9 +102,9 @@ static uint32_t any(worker *w, uint32_t below)
 
 typedef struct kind {
   const char *fetch, *target;
-  bool waits; /* it may stay where it is until somebody ends it */
-  float value; /* NAN = whatever */
-  tn_status also; /* what it may come to, other than OK; OK = nothing */
+  bool waits; /* it may wait until another thread ends it */
+  float value; /* NAN = any */
+  tn_status also; /* status allowed besides OK; OK = none */
 } kind;
 
 static const kind kinds[] = {
@@ -125,7 +125,7 @@ static bool is_dequeue(const kind *k)
   return k->fetch != NULL && (strcmp(k->fetch, "late") == 0 || strcmp(k->fetch, "get") == 0);
 }
 
-/* What is said of a step has to be fit to be read, however it ended. */
+/* The metadata of a step must be readable, however the step ended. */
 static void check_metadata(const tn_run_metadata *m)
 {
   tn_metadata_summary s = { .struct_size = sizeof s };
@@ -156,10 +156,10 @@ static void check_step(const kind *k, const bk_step *s, bool limited)
   if (!isnan(k->value)) CHECK_DOUBLE(s->value, k->value, 0);
   if (!is_dequeue(k)) return;
   unsigned char was = atomic_exchange(&taken[(uint32_t)s->value % MAX_VALUES], 2);
-  CHECK_MSG(was == 1, "value %u came out of a queue: %s", (unsigned)s->value, was == 2 ? "twice" : "nobody put it in");
+  CHECK_MSG(was == 1, "value %u came out of a queue: %s", (unsigned)s->value, was == 2 ? "twice" : "it was not put in");
 }
 
-/* Whether its session turned out to be closed. */
+/* Returns whether its session was closed. */
 static bool step(worker *w, slot *at)
 {
   const kind *k = &kinds[any(w, sizeof kinds / sizeof *kinds)];
@@ -194,7 +194,7 @@ static bool step(worker *w, slot *at)
   return closed;
 }
 
-/* ---- callables that several threads run, and some of them release ---- */
+/* ---- callables run by several threads and released by some ---- */
 
 static const kind prepared[CALLABLES] = {
   { "ten", NULL, false, 10, TN_OK },
@@ -243,7 +243,7 @@ static void call(worker *w, slot *at)
 
 /* ---- default sessions ---- */
 
-/* "ten" of whatever is the default now, which may be one that is just deleted. */
+/* Runs "ten" in the current default session, which may be about to be deleted. */
 static void eval_default(void)
 {
   static const char *const feed = "x";
@@ -270,10 +270,10 @@ static void use_default(worker *w, slot *at)
   eval_default();
   if (any(w, 4) == 0) in_scope();
   if (any(w, 4) != 0)
-    CHECK_INT(tn_session_leave_default(at->session, NULL), TN_OK); /* else its end takes it away: S-DEF-19 */
+    CHECK_INT(tn_session_leave_default(at->session, NULL), TN_OK); /* otherwise its end removes it: S-DEF-19 */
 }
 
-/* ---- against them ---- */
+/* ---- close, reset, delete ---- */
 
 static tn_session *new_session(session_sort sort, uint32_t way)
 {
@@ -286,14 +286,14 @@ static tn_session *new_session(session_sort sort, uint32_t way)
   CHECK_INT(tn_session_options_set_bool(o, "use_per_session_threads", ways[way].own, NULL), TN_OK);
   CHECK_INT(tn_session_create(o, &s, NULL), TN_OK);
   tn_session_options_destroy(o);
-  tn_status st = s == NULL       ? TN_INTERNAL
-                 : sort == GROWING ? tn_session_extend(s, exported.bytes, exported.size, NULL)
-                                   : tn_session_set_graph(s, t->graph, NULL);
-  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "the graph: %s", tn_status_name(st)); /* a reset came in between */
+  tn_status st = TN_INTERNAL;
+  if (s != NULL && sort == GROWING) st = tn_session_extend(s, exported.bytes, exported.size, NULL);
+  else if (s != NULL) st = tn_session_set_graph(s, t->graph, NULL);
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "the graph: %s", tn_status_name(st)); /* a reset happened in between */
   return s;
 }
 
-/* A new node can be fetched at once; one that reads nothing that is there leaves no trace. */
+/* A new node can be fetched immediately; a node with an unknown input leaves no trace. */
 static void extend(worker *w, slot *at)
 {
   unsigned n = atomic_fetch_add(&at->named, 1);
@@ -301,7 +301,7 @@ static void extend(worker *w, slot *at)
   char name[24];
   ts_bytes def = { .size = 0 };
   snprintf(name, sizeof name, "new%u", n);
-  ts_node(&def, "Neg", name, good ? NAMES("x") : NAMES("nobody"), "T", TN_FLOAT);
+  ts_node(&def, "Neg", name, good ? NAMES("x") : NAMES("absent"), "T", TN_FLOAT);
   tn_status st = tn_session_extend(at->session, def.data, def.size, NULL);
   CHECK_MSG(st == TN_CANCELLED || st == (good ? TN_OK : TN_INVALID_ARGUMENT), "extend: %s", tn_status_name(st));
   bk_step s = { .session = at->session, .fetch = name, .x = (float)n };
@@ -333,7 +333,7 @@ static void replace(worker *w, slot *at)
 {
   session_sort sort = (session_sort)any(w, 3);
   uint32_t way = any(w, WAYS);
-  close_slot(at); /* so that whoever waits in it lets the lock go */
+  close_slot(at); /* makes threads waiting in it release the lock */
   pthread_rwlock_wrlock(&at->lock);
   tn_session_destroy(at->session);
   fill(at, sort, way);
@@ -361,7 +361,7 @@ static void reset(worker *w)
   atomic_fetch_add(&resets, 1);
 }
 
-static void cancel_somebody(worker *w)
+static void cancel_any(worker *w)
 {
   worker *other = &workers[any(w, (uint32_t)asked.threads)];
   pthread_mutex_lock(&other->mu);
@@ -371,7 +371,7 @@ static void cancel_somebody(worker *w)
   tn_cancellation_unref(token);
 }
 
-/* The first worker never waits, so that somebody ends what the others wait for. */
+/* The first worker never waits, so that it ends the operations that others wait for. */
 static void *work(void *arg)
 {
   worker *w = arg;
@@ -382,7 +382,7 @@ static void *work(void *arg)
     if (what < 1 || (w == workers && what < 14)) replace(w, at);
     else if (what < 2) close_slot(at), replace(w, at);
     else if (w == workers && what < 26) reset(w);
-    else if (what < 8 || w == workers) cancel_somebody(w);
+    else if (what < 8 || w == workers) cancel_any(w);
     else if (what < 12) eval_default(); /* outside of all locks */
     else {
       pthread_rwlock_rdlock(&at->lock);
@@ -404,7 +404,7 @@ static void empty_containers(void)
   for (uint32_t way = 0; way < 2; way++) { /* one of each runtime */
     CHECK_INT(reset_on(ways[way].target, all, 3), TN_OK);
     tn_session_destroy(
-        new_session(SHARED, way)); /* names of containers that are gone are forgotten with the last session */
+        new_session(SHARED, way)); /* names of deleted containers are forgotten with the last session */
   }
 }
 
@@ -437,8 +437,9 @@ static void round_of(double seconds)
   for (int i = 0; i < asked.threads; i++) pthread_mutex_destroy(&workers[i].mu);
 }
 
-/* What the library makes once, for the process and for the graphs: also functions, which a graph reads when they are
- * first called. So nothing is given up here but what never ends, whose functions are called by themselves. */
+/* Creates objects that are made once, for the process and for the graphs, including functions,
+ * which a graph reads when they are first called. Steps that never end are not run here; their
+ * functions are called directly. */
 static void warm_up(void)
 {
   static const char *const calls[] = { "once", "whether", "few" };
@@ -459,25 +460,25 @@ static void warm_up(void)
 
 /* S-GRA-10, S-GRA-13, S-GRA-14, S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20,
  * S-CAN-04 to 07, S-THR-01 to 06, S-CAL-03, S-DEF-02 to 19, S-CFG-11 to 14, S-PR-23, S-PR-24, S-PR-31 to 34 */
-static void stress_sessions__hold_what_they_promise(void)
+static void stress_sessions__keep_their_promises(void)
 {
   bk_open(&shared, false, GRAPH);
   bk_open(&isolated, true, GRAPH);
-  /* What a plugin makes once, it makes at any time. */
+  /* Objects that plugins make once may be made at any time. */
   CHECK_INT(tn_session_options_set_string(shared.options, "kernel_plugins", "never", NULL), TN_OK);
   CHECK_INT(tn_session_options_set_string(isolated.options, "kernel_plugins", "never", NULL), TN_OK);
-  tn_session_destroy(shared.session); /* while it lives the names of resets are remembered */
+  tn_session_destroy(shared.session); /* while it exists the names of resets are kept */
   shared.session = NULL;
   REQUIRE_OK(tn_graph_export(shared.graph, 0, &exported.bytes, &exported.size, &shared.err), &shared.err);
   printf("# seed %llu, %lld s, %d threads\n", (unsigned long long)asked.seed, (long long)asked.seconds, asked.threads);
-  alarm((unsigned)(300 + 2 * asked.seconds)); /* instead of the usual limit of a test */
+  alarm((unsigned)(300 + 2 * asked.seconds)); /* replaces the usual limit of a test */
   warm_up();
   uint64_t blocks = tn_test_live_blocks(), bytes = tn_test_live_bytes();
   int rounds = 0;
   for (int64_t end = ts_now_ms() + 1000 * asked.seconds; ts_now_ms() < end; rounds++) round_of(1);
   CHECK_INT(tn_test_live_blocks(), blocks);
   CHECK_INT(tn_test_live_bytes(), bytes);
-  printf("# %d rounds, %u steps, %u of them well, %u calls of callables, %u of default sessions, %u records, %u "
+  printf("# %d rounds, %u steps, %u of them successful, %u calls of callables, %u of default sessions, %u records, %u "
          "extensions, "
          "%u resets, %u sessions deleted\n",
          rounds, (unsigned)steps, (unsigned)ok_steps, (unsigned)called, (unsigned)defaults, (unsigned)records,
@@ -487,15 +488,21 @@ static void stress_sessions__hold_what_they_promise(void)
   ts_fini(&isolated);
 }
 
+static int threads_of(long long n)
+{
+  if (n < 2) return 2;
+  return n > 64 ? 64 : (int)n;
+}
+
 int main(int argc, char **argv)
 {
-  static const tap_test tests[] = { TAP_TEST(stress_sessions__hold_what_they_promise) };
+  static const tap_test tests[] = { TAP_TEST(stress_sessions__keep_their_promises) };
   int at = 1;
   for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
     long long n = strtoll(argv[at + 1], NULL, 10);
     if (strcmp(argv[at], "--seconds") == 0) asked.seconds = n;
     else if (strcmp(argv[at], "--seed") == 0) asked.seed = (uint64_t)n;
-    else if (strcmp(argv[at], "--threads") == 0) asked.threads = n < 2 ? 2 : n > 64 ? 64 : (int)n;
+    else if (strcmp(argv[at], "--threads") == 0) asked.threads = threads_of(n);
     else return fprintf(stderr, "stress_sessions: no such option: %s\n", argv[at]), 2;
   }
   argv[at - 1] = argv[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of elementwise programs share: tensors of random numbers with the special ones among them, whether two
- * results have the same bits, and nodes. */
+/* Shared by tests of elementwise programs: tensors of random numbers including special ones,
+ * comparing bits of results, and nodes. */
 #ifndef TN_TESTS_SUPPORT_ELEMENTWISE_KIT_H
 #define TN_TESTS_SUPPORT_ELEMENTWISE_KIT_H
 
@@ -21,7 +21,7 @@ static inline double random_number(void)
   return ((double)random_below(20001) - 10000) / 2500;
 }
 
-/* Of any float dtype; halves are any bits. */
+/* Of any float dtype; halves have arbitrary bits. */
 static inline tn_tensor *numbers(tn_dtype dtype, int32_t rank, const int64_t *dims)
 {
   tn_tensor *t = NULL;
@@ -46,7 +46,7 @@ static inline bool is_nan_at(const tn_tensor *t, int64_t i)
   }
 }
 
-/* The same shape and the same bits, but for which NaN a NaN is. */
+/* The same shape and the same bits, except that any NaN equals any NaN. */
 static inline bool same(const tn_tensor *a, const tn_tensor *b)
 {
   size_t size = tn_dtype_size(tn_tensor_dtype(a));
@@ -81,7 +81,7 @@ static inline tn_output constant(tn_graph *graph, const char *name, tn_dtype dty
   return out;
 }
 
-/* ConcatV2, or Concat, of values along an axis, counted from behind when that is below 0. */
+/* ConcatV2, or Concat, of values along an axis; a negative axis counts from the end. */
 static inline tn_output concat(tn_graph *graph, const char *name, const tn_output *parts, size_t n, int32_t axis,
                                bool old)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/plugins/opencl_faults.c in place of the loader of OpenCL: scenes with it, and what it counts. For programs that
- * say _GNU_SOURCE. */
+/* Scenes with tests/plugins/opencl_faults.c in place of the loader of OpenCL, and its counters.
+ * For programs that define _GNU_SOURCE. */
 #ifndef TENON_TESTS_SUPPORT_GPU_FAULTS_H
 #define TENON_TESTS_SUPPORT_GPU_FAULTS_H
 
@@ -49,7 +49,7 @@ static inline const char *alive(void)
 
 static TN_UNUSED const char nothing[] = "contexts 0, queues 0, buffers 0, programs 0, kernels 0, events 0";
 
-/* Where the real loader is; NULL where there is none. */
+/* The path of the real loader, or NULL. */
 static inline const char *real_loader(void)
 {
   static char path[4096];
@@ -60,7 +60,7 @@ static inline const char *real_loader(void)
   return realpath(map->l_name, path);
 }
 
-/* The environment of a scene with it; types: NULL, or of what type the devices are to say they are. */
+/* The environment of a scene with it; types: NULL, or the device types to claim. */
 static inline const char *const *with_faults(const char *types, const char *fail)
 {
   static const char *environment[6];
@@ -81,7 +81,7 @@ static inline const char *const *with_faults(const char *types, const char *fail
   return environment;
 }
 
-/* Calls of a function so far. */
+/* Number of calls of a function so far. */
 static inline long calls_of(const char *function)
 {
   for (int i = 0; cl.function(i) != NULL; i++)

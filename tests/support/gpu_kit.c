@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether there is a device; scenes in processes of their own. */
+/* Checks for a device; scenes in processes of their own. */
 #define _GNU_SOURCE
 #include "tests/support/gpu_kit.h"
 
@@ -16,7 +16,7 @@
 #include "conformance/support/tap.h"
 
 #define SCENE "TENON_TEST_SCENE"
-#define WELL 42 /* a program whose test failed ends with 0, too */
+#define WELL 42 /* exit status of success: a program whose test failed ends with 0, too */
 
 bool gpu_kit_has_device(void)
 {
@@ -29,7 +29,7 @@ bool gpu_kit_has_device(void)
   snprintf(reason, sizeof reason, "%s", tn_error_message(&err));
   tn_error_clear(&err);
   if (st == TN_OK) return true;
-  REQUIRE_MSG(wish == NULL || strcmp(wish, "required") != 0, "TENON_TEST_GPU=required, and there is no device: %s",
+  REQUIRE_MSG(wish == NULL || strcmp(wish, "required") != 0, "TENON_TEST_GPU=required, but there is no device: %s",
               reason);
   tap_skip("no device for the runtime gpu: %s", reason);
   return false;
@@ -102,7 +102,8 @@ int gpu_kit_run(const char *scene, const char *const *environment, const char **
   REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
   if (text != NULL) *text = printed;
   if (!WIFEXITED(status)) return 256 + WTERMSIG(status);
-  return WEXITSTATUS(status) == WELL ? 0 : WEXITSTATUS(status) == 0 ? 97 : WEXITSTATUS(status);
+  if (WEXITSTATUS(status) == WELL) return 0;
+  return WEXITSTATUS(status) == 0 ? 97 : WEXITSTATUS(status);
 }
 
 void gpu_kit_play(const char *scene, const char *const *environment)

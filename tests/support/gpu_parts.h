@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the parts of plugins/gpu, which are linked into the test. TENON_TEST_GPU=required makes a missing device
- * a failure. */
+/* For tests of parts of plugins/gpu that are linked into the test. TENON_TEST_GPU=required makes
+ * a missing device a failure. */
 #ifndef TENON_TESTS_SUPPORT_GPU_PARTS_H
 #define TENON_TESTS_SUPPORT_GPU_PARTS_H
 
@@ -26,7 +26,7 @@ static inline bool gpu_parts_required(void)
   return text != NULL && strcmp(text, "required") == 0;
 }
 
-/* gpu_device *d: a use of the first device; the test is skipped, or fails, where there is none. */
+/* gpu_device *d: a use of the first device; the test is skipped, or fails, if there is none. */
 #define GPU_PARTS_DEVICE(d)                                                                                            \
   tn_error gpu_parts_error = TN_ERROR_INIT;                                                                            \
   gpu_device *d = gpu_parts_use(&gpu_parts_error);                                                                     \
@@ -35,7 +35,7 @@ static inline bool gpu_parts_required(void)
   if (d == NULL && !gpu_parts_required()) TAP_SKIP("no OpenCL device");                                                \
   REQUIRE_PTR(d)
 
-/* Queues that a test has for itself. */
+/* A command queue for the test. */
 static inline cl_command_queue gpu_parts_queue(gpu_device *d)
 {
   cl_int code;

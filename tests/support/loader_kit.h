@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of plugins as files share: the log, and questions to the registry. For one file of a program. */
+/* Shared by the tests of plugins as files: the log, and queries of the registry. For one file of
+ * a program. */
 #ifndef TENON_TESTS_SUPPORT_LOADER_KIT_H
 #define TENON_TESTS_SUPPORT_LOADER_KIT_H
 
@@ -48,7 +49,7 @@ static TN_UNUSED int count_logged(const char *text)
   return n;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static TN_UNUSED tn_runtime_info info;
 
@@ -58,7 +59,7 @@ static TN_UNUSED tn_status load(const char *name)
   return tn_runtime_load(name, &info, &err);
 }
 
-/* The error as it is shown to people, with its causes. */
+/* The error as shown to users, with its causes. */
 static TN_UNUSED const char *whole_error(void)
 {
   static char text[5000];
@@ -66,7 +67,7 @@ static TN_UNUSED const char *whole_error(void)
   return text;
 }
 
-/* The entry of a file in the listing; info.struct_size is 0 when it is not there. */
+/* The entry of a file in the listing; info.struct_size is 0 if it is not listed. */
 static TN_UNUSED tn_runtime_info listed_file(const char *path)
 {
   tn_runtime_info found = { .struct_size = sizeof(found) };
@@ -82,7 +83,7 @@ static TN_UNUSED size_t listed(void)
   return n;
 }
 
-/* Which file an empty or given target chooses; "" and the error in err when none. */
+/* The file chosen by an empty or given target; "" and the error in err if there is none. */
 static TN_UNUSED const char *chosen(const char *target)
 {
   static char text[300];

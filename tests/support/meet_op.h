@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An op that tells whether its loop is shared:
+/* An op that detects whether its loop is shared:
  *
- * TestMeet   x: float -> y: float   y = how many threads ran items at once, at most; each item waits for another
- * thread, up to meet_wait_ms in all */
+ * TestMeet   x: float -> y: float   y = the maximum of threads that ran items concurrently; each item waits for another
+ *                                   thread, up to meet_wait_ms in total */
 #ifndef TENON_TESTS_SUPPORT_MEET_OP_H
 #define TENON_TESTS_SUPPORT_MEET_OP_H
 
@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 static atomic_int meet_now, meet_most;
-static int64_t meet_wait_ms; /* long where somebody is to come */
+static int64_t meet_wait_ms; /* long if another thread is expected */
 
 static void meet_part(void *user, int64_t begin, int64_t end)
 {

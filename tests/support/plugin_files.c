@@ -56,13 +56,13 @@ unsigned char *plugin_read(const char *path, size_t *size)
   return bytes;
 }
 
-/* A new file each time: an old one may be mapped. */
+/* Creates a new file each time: an old one may be mapped. */
 void plugin_write(const char *path, const void *bytes, size_t size)
 {
   char temporary[4200];
   snprintf(temporary, sizeof(temporary), "%s.new", path);
   FILE *file = fopen(temporary, "wb");
-  REQUIRE_MSG(file != NULL, "%s cannot be made", temporary);
+  REQUIRE_MSG(file != NULL, "%s cannot be created", temporary);
   bool good = fwrite(bytes, 1, size, file) == size;
   good = fclose(file) == 0 && good;
   REQUIRE_MSG(good && chmod(temporary, 0755) == 0 && rename(temporary, path) == 0, "%s cannot be written", path);
@@ -72,7 +72,7 @@ void plugin_patch(unsigned char *bytes, size_t size, const char *from, const cha
 {
   size_t n = strlen(from), m = strlen(to);
   unsigned char *at = memmem(bytes, size, from, n);
-  REQUIRE_MSG(at != NULL && m <= n, "the text '%s' cannot become '%s'", from, to);
+  REQUIRE_MSG(at != NULL && m <= n, "the text '%s' cannot be replaced by '%s'", from, to);
   memset(at, 0, n);
   memcpy(at, to, m);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of the worker pool share: a pool with one client, and work that takes time. */
+/* Shared by tests of the worker pool: a pool with one client, and work that takes time. */
 #ifndef TN_TESTS_POOL_KIT_H
 #define TN_TESTS_POOL_KIT_H
 

@@ -56,7 +56,7 @@ static tn_status prepare_make(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_given(ctx, 0, err) : st;
 }
 
-/* ---- time, and what others do meanwhile ---- */
+/* ---- time, and detection of concurrent writes ---- */
 
 static int64_t now_ns(void)
 {
@@ -96,7 +96,8 @@ static float at(const tn_view *v, int64_t i) { return v->count == 0 ? 1 : ((cons
 
 static float mix(float a, float b, int64_t i) { return 0.5f * a - 0.25f * b + 0.125f * (float)(i % 7) + 0.01f; }
 
-/* Inputs must be at the end what they were, but for the one that the output lies over; so must the output. */
+/* At the end, inputs must be unchanged, except for one whose memory the output reuses; so must
+ * the output. */
 static tn_status work_on(tn_kernel_ctx *ctx, float *out)
 {
   const tn_view *x = ctx->inputs[0], *y = ctx->inputs[ctx->n_inputs - 1];
@@ -112,7 +113,8 @@ static tn_status work_on(tn_kernel_ctx *ctx, float *out)
   return TN_OK;
 }
 
-/* In place each element may read only its own place: that is so when sizes are equal, and else there is a copy. */
+/* In place, each element may read only its own place: this holds if sizes are equal; otherwise
+ * there is a copy. */
 static tn_status compute_work(tn_kernel_ctx *ctx)
 {
   begin();
@@ -201,7 +203,7 @@ static tn_status compute_stay(tn_kernel_ctx *ctx)
   atomic_fetch_add(&ts_stays, 1);
   while (!atomic_load(&ts_goes) && !tn_kernel_cancelled(ctx)) ts_sleep_ms(1);
   atomic_fetch_sub(&ts_stays, 1);
-  if (tn_kernel_cancelled(ctx)) return tn_error_set(ctx->err, TN_CANCELLED, "it was told to go");
+  if (tn_kernel_cancelled(ctx)) return tn_error_set(ctx->err, TN_CANCELLED, "it was told to stop");
   return compute_scan(ctx);
 }
 
@@ -289,7 +291,7 @@ size_t ts_random_branches(tn_graph *graph, uint32_t seed, int most_nodes, char f
   int n_floats = 1, n_texts = 0,
       n_nodes = 2 + (int)draw(&seed, (uint32_t)(most_nodes < MOST - 1 ? most_nodes : MOST - 1));
   const tn_output none = { NULL, 0 };
-  uint32_t far = 1 + draw(&seed, 40); /* how far back inputs lie, mostly */
+  uint32_t far = 1 + draw(&seed, 40); /* the usual distance to inputs */
   floats[0] = ts_placeholder(graph, "x", TN_FLOAT);
   for (int i = 0; i < n_nodes; i++) {
     char name[16];

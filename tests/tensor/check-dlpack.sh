@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Arrays of NumPy in the shared library and back by DLPack. TENON_PYTHON names a python3 that has NumPy. Prints TAP.
+# Passes NumPy arrays to the shared library and back by DLPack. TENON_PYTHON names a python3 with
+# NumPy. Prints TAP.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 lib=$build/.libs/libtenon.so

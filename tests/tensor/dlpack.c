@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack: tensors and handles of eager sessions, in and out. tests/tensor/check-dlpack.sh holds it against NumPy. */
+/* DLPack import and export of tensors and handles of eager sessions.
+ * tests/tensor/check-dlpack.sh compares with NumPy. */
 #include <core/tensor/dlpack.h>
 
 #include "conformance/support/eager_kit.h"
@@ -8,9 +9,9 @@
 static tn_error err;
 static const int64_t d23[] = { 2, 3 };
 
-/* ---- what others lend ---- */
+/* ---- tensors lent by other libraries ---- */
 
-/* An array of another library, that counts how often it is given back. */
+/* An array of another library that counts the calls of its deleter. */
 typedef struct lent {
   union {
     struct DLManagedTensor plain;
@@ -67,9 +68,9 @@ static tn__dl_tensor *lend_versioned(lent *l, uint64_t flags)
   return &l->u.versioned.tensor;
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
-static void dlpack__tensors_come_in_without_a_copy(void)
+static void dlpack__tensors_are_imported_without_a_copy(void)
 {
   lent l;
   tn_tensor *t;
@@ -92,7 +93,7 @@ static void dlpack__tensors_come_in_without_a_copy(void)
   }
 }
 
-static void dlpack__a_lender_need_not_have_a_deleter(void)
+static void dlpack__the_deleter_is_optional(void)
 {
   lent l;
   tn_tensor *t;
@@ -106,8 +107,8 @@ static void dlpack__a_lender_need_not_have_a_deleter(void)
   tn_tensor_unref(t);
 }
 
-/* Strides that do not matter, offsets, pinned memory, nothing at all. */
-static void dlpack__all_forms_of_row_major_are_taken(void)
+/* Irrelevant strides, offsets, pinned memory, no elements. */
+static void dlpack__all_forms_of_row_major_are_accepted(void)
 {
   static const struct {
     int64_t shape[3], strides[3];
@@ -149,7 +150,7 @@ static void dlpack__all_forms_of_row_major_are_taken(void)
   }
 }
 
-/* Refused: it is the caller's, and not given back. */
+/* Rejected: the caller still owns it, and the deleter is not called. */
 static void refused(lent *l, bool versioned, tn_status code, const char *const *parts)
 {
   tn_tensor *t = (tn_tensor *)l;
@@ -162,7 +163,7 @@ static void refused(lent *l, bool versioned, tn_status code, const char *const *
 }
 #define REFUSED(l, code, ...) refused((l), false, (code), (const char *const[]){ __VA_ARGS__, NULL })
 
-static void dlpack__other_devices_are_named(void)
+static void dlpack__errors_name_other_devices(void)
 {
   static const struct { int32_t type; const char *name; } devices[] = {
     { 2, "(CUDA)" }, { 4, "(OpenCL)" }, { 7, "(Vulkan)" }, { 8, "(Metal)" }, { 10, "(ROCm)" }, { 13, "(CUDA managed)" },
@@ -177,7 +178,7 @@ static void dlpack__other_devices_are_named(void)
   }
 }
 
-static void dlpack__other_types_are_named(void)
+static void dlpack__errors_name_other_types(void)
 {
   static const struct { tn__dl_dtype type; const char *part;
   } types[] = { { { TN__DL_FLOAT, 32, 4 }, "4 lanes" },
@@ -203,7 +204,7 @@ static void dlpack__other_types_are_named(void)
   }
 }
 
-static void dlpack__shapes_that_cannot_be_are_refused(void)
+static void dlpack__impossible_shapes_are_rejected(void)
 {
   lent l;
   lend(&l)->ndim = -1;
@@ -221,12 +222,12 @@ static void dlpack__shapes_that_cannot_be_are_refused(void)
   l.shape[0] = INT64_MAX;
   REFUSED(&l, TN_INVALID_ARGUMENT, "too large");
   lend(&l);
-  l.shape[0] = INT64_C(1) << 61; /* the bytes do not fit */
+  l.shape[0] = INT64_C(1) << 61; /* the size in bytes overflows */
   l.shape[1] = 1;
   REFUSED(&l, TN_INVALID_ARGUMENT, "too large");
 }
 
-static void dlpack__what_is_not_row_major_is_refused(void)
+static void dlpack__other_layouts_are_rejected(void)
 {
   static const struct { int64_t strides[2]; const char *parts[4];
   } cases[] = { { { 1, 2 }, { "dimension 1", "[2,3]", "stride 2", "wanted 1" } },
@@ -244,7 +245,7 @@ static void dlpack__what_is_not_row_major_is_refused(void)
   }
 }
 
-static void dlpack__addresses_that_cannot_be_are_refused(void)
+static void dlpack__impossible_addresses_are_rejected(void)
 {
   lent l;
   lend(&l)->byte_offset = 2;
@@ -259,7 +260,7 @@ static void dlpack__addresses_that_cannot_be_are_refused(void)
   REFUSED(&l, TN_INVALID_ARGUMENT, "outside of memory");
 }
 
-static void dlpack__another_major_version_is_refused(void)
+static void dlpack__other_major_versions_are_rejected(void)
 {
   static const char *const parts[] = { "2.7", "wanted 1", NULL }, *const before[] = { "0.8", NULL };
   lent l;
@@ -267,19 +268,19 @@ static void dlpack__another_major_version_is_refused(void)
   lend_versioned(&l, 0);
   l.u.versioned.version.major = 2;
   l.u.versioned.version.minor = 7;
-  l.u.versioned.tensor.ndim = -5; /* not looked at */
+  l.u.versioned.tensor.ndim = -5; /* not read */
   refused(&l, true, TN_UNIMPLEMENTED, parts);
   l.u.versioned.version.major = 0;
   l.u.versioned.version.minor = 8;
   refused(&l, true, TN_UNIMPLEMENTED, before);
   lend_versioned(&l, 0);
-  l.u.versioned.version.minor = 99; /* knows more, but says it in the same places */
+  l.u.versioned.version.minor = 99; /* a newer minor with the same layout */
   REQUIRE_OK(tn_tensor_from_dlpack_versioned(&l.u.versioned, &t, &err), &err);
   tn_tensor_unref(t);
   CHECK_INT(atomic_load(&l.deleted), 1);
 }
 
-static void dlpack__missing_pointers_are_named(void)
+static void dlpack__errors_name_missing_pointers(void)
 {
   lent l;
   tn_tensor *t;
@@ -304,7 +305,7 @@ static void dlpack__missing_pointers_are_named(void)
   CHECK_INT(atomic_load(&l.deleted), 0);
 }
 
-/* ---- out, and around ---- */
+/* ---- export, and round trips ---- */
 
 static const struct { tn_dtype dtype; tn__dl_dtype type; } all_types[] = {
   { TN_FLOAT, { 2, 32, 1 } }, { TN_DOUBLE, { 2, 64, 1 } }, { TN_HALF, { 2, 16, 1 } }, { TN_BFLOAT16, { 4, 16, 1 } },
@@ -329,7 +330,7 @@ static void check_described(const tn__dl_tensor *d, const tn_tensor *t, tn__dl_d
   CHECK_INT(d->byte_offset, 0);
 }
 
-static void dlpack__every_type_goes_out_and_comes_in_again(void)
+static void dlpack__every_type_round_trips(void)
 {
   for (size_t i = 0; i < sizeof all_types / sizeof all_types[0]; i++) {
     tn_tensor *t, *back;
@@ -351,7 +352,7 @@ static void dlpack__every_type_goes_out_and_comes_in_again(void)
     if (small) CHECK_CONTAINS(tn_error_message(&err), tn_dtype_name(all_types[i].dtype));
     if (m != NULL) check_described(&m->tensor, t, all_types[i].type);
     tn_tensor_unref(t);
-    if (m != NULL) { /* it is the last to have the elements */
+    if (m != NULL) { /* it is the last owner of the elements */
       REQUIRE_OK(tn_tensor_from_dlpack(m, &back, &err), &err);
       CHECK_INT(*(char *)tn_tensor_data(back), 65);
       tn_tensor_unref(back);
@@ -360,7 +361,7 @@ static void dlpack__every_type_goes_out_and_comes_in_again(void)
   }
 }
 
-static void dlpack__types_it_does_not_have_are_named(void)
+static void dlpack__errors_name_types_that_dlpack_lacks(void)
 {
   static const tn_dtype types[] = { TN_STRING, TN_RESOURCE, TN_VARIANT, TN_QINT8,
                                     TN_QUINT8, TN_QINT16,   TN_QUINT16, TN_QINT32 };
@@ -424,7 +425,8 @@ static void dlpack__shapes_without_elements_and_of_any_rank(void)
   tn_tensor_unref(t);
 }
 
-/* What goes out of a tensor: writable, flagged as read-only, or not at all without flags. */
+/* Checks the export of a tensor: writable, flagged as read-only, or rejected if there are no
+ * flags. */
 static void check_flag(tn_tensor *t, bool writable, bool plain)
 {
   struct DLManagedTensor *m;
@@ -451,7 +453,7 @@ static void dlpack__read_only_memory_is_flagged(void)
   };
   REQUIRE_OK(tn_tensor_create(TN_FLOAT, d23, 2, &t, &err), &err);
   check_flag(t, true, true);
-  tn_tensor_ref(t); /* somebody else has it, too */
+  tn_tensor_ref(t); /* another owner */
   check_flag(t, false, true);
   tn_tensor_unref(t);
   check_flag(t, true, true);
@@ -463,10 +465,10 @@ static void dlpack__read_only_memory_is_flagged(void)
   tn_tensor_unref(t);
   REQUIRE_OK(tn_tensor_wrap(TN_FLOAT, NULL, 0, &value, 4, NULL, NULL, &t, &err), &err);
   REQUIRE_OK(tn_tensor_reshape(t, one, 1, &view, &err), &err);
-  check_flag(view, true, true); /* the program's */
+  check_flag(view, true, true); /* the program's memory */
   tn_tensor_unref(view);
   tn_tensor_unref(t);
-  for (uint64_t flags = 0; flags < 4; flags++) { /* what came in goes out as it came */
+  for (uint64_t flags = 0; flags < 4; flags++) { /* flags are kept from import to export */
     lend_versioned(&l, flags);
     REQUIRE_OK(tn_tensor_from_dlpack_versioned(&l.u.versioned, &t, &err), &err);
     check_flag(t, (flags & TN__DL_READ_ONLY) == 0, (flags & TN__DL_READ_ONLY) == 0);
@@ -478,7 +480,7 @@ static void dlpack__read_only_memory_is_flagged(void)
   tn_tensor_unref(t);
 }
 
-static void dlpack__memory_of_a_device_is_refused(void)
+static void dlpack__device_memory_is_rejected(void)
 {
   tn_tensor *t;
   tn_buffer *buffer;
@@ -517,7 +519,7 @@ static tn_eager_handle six_ones(te *t)
   return h;
 }
 
-static void dlpack__handles_go_in_and_out_without_a_copy(void)
+static void dlpack__handles_are_passed_without_a_copy(void)
 {
   FOR_RUNTIMES(runtime)
   {
@@ -538,7 +540,7 @@ static void dlpack__handles_go_in_and_out_without_a_copy(void)
       REQUIRE_OK(tn_eager_to_dlpack_versioned(t.session, y, &v, &t.err), &t.err);
       CHECK(m->tensor.data == address(&t, y));
       CHECK(v->tensor.data == m->tensor.data);
-      CHECK_INT(v->flags, TN__DL_READ_ONLY); /* the session has it, too */
+      CHECK_INT(v->flags, TN__DL_READ_ONLY); /* the session owns it, too */
       v->deleter(v);
       REQUIRE_OK(tn_eager_to_dlpack_versioned(t.session, x, &v, &t.err), &t.err);
       CHECK(v->tensor.data == l.data);
@@ -547,7 +549,7 @@ static void dlpack__handles_go_in_and_out_without_a_copy(void)
       for (int i = 0; i < 20; i++) te_release(&t, te_add(&t, x, six_ones(&t))); /* not in its memory */
       te_release(&t, x);
       te_fini(&t);
-      CHECK_INT(atomic_load(&l.deleted), 0); /* what went out outlives the session */
+      CHECK_INT(atomic_load(&l.deleted), 0); /* exported tensors outlive the session */
       v->deleter(v);
       CHECK_INT(atomic_load(&l.deleted), 1);
       CHECK_DOUBLE(((float *)m->tensor.data)[5], 12, 0);
@@ -556,7 +558,7 @@ static void dlpack__handles_go_in_and_out_without_a_copy(void)
   }
 }
 
-static void dlpack__the_sessions_thread_gives_back(void) /* S-EAG-07 */
+static void dlpack__the_sessions_thread_calls_the_deleter(void) /* S-EAG-07 */
 {
   te t;
   lent l;
@@ -571,7 +573,7 @@ static void dlpack__the_sessions_thread_gives_back(void) /* S-EAG-07 */
   CHECK_INT(atomic_load(&l.deleted), 1);
 }
 
-static void dlpack__handles_that_cannot_be_made_leave_it_to_the_caller(void)
+static void dlpack__the_caller_keeps_tensors_of_failed_imports(void)
 {
   te t;
   lent l;
@@ -605,9 +607,9 @@ static void dlpack__handles_that_cannot_be_made_leave_it_to_the_caller(void)
 
 /* ---- graph sessions, state ---- */
 
-/* From one library to another through an eager session and a graph session, whose kernels read where the elements were
- * made. */
-static void dlpack__kernels_read_where_the_elements_are(void)
+/* From one library to another through an eager session and a graph session, whose kernels read
+ * the elements in their original memory. */
+static void dlpack__kernels_read_the_original_memory(void)
 {
   static const tn_eager_attr slot[] = { { .name = "slot", .kind = TN_ATTR_INT, .i = 2 } };
   static const char *const name = "in", *const fetch = "count";
@@ -662,13 +664,13 @@ static void dlpack__state_gets_a_copy(void)
   te_release(&t, x);
   REQUIRE_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
   CHECK_INT(atomic_load(&l.deleted), 1);
-  memset(l.data, 0, sizeof l.data); /* it is the lender's again */
+  memset(l.data, 0, sizeof l.data); /* owned by the lender again */
   REQUIRE_OK(tn_eager_call(t.session, "ReadVariableOp", type, 1, &variable, 1, &value, 1, NULL, &t.err), &t.err);
   CHECK_DOUBLE(te_value(&t, value), 1, 0);
   te_fini(&t);
 }
 
-/* ---- failing allocations ---- */
+/* ---- lack of memory ---- */
 
 static tn_status around(void *arg)
 {
@@ -707,7 +709,7 @@ static tn_status around_eager(void *arg)
   return st;
 }
 
-static void dlpack__without_memory_nothing_is_lost(void)
+static void dlpack__nothing_leaks_without_memory(void)
 {
   te t;
   lent l;
@@ -718,15 +720,15 @@ static void dlpack__without_memory_nothing_is_lost(void)
   tn_error_clear(&err);
 }
 
-TAP_MAIN(TAP_TEST(dlpack__tensors_come_in_without_a_copy), TAP_TEST(dlpack__a_lender_need_not_have_a_deleter),
-         TAP_TEST(dlpack__all_forms_of_row_major_are_taken), TAP_TEST(dlpack__other_devices_are_named),
-         TAP_TEST(dlpack__other_types_are_named), TAP_TEST(dlpack__shapes_that_cannot_be_are_refused),
-         TAP_TEST(dlpack__what_is_not_row_major_is_refused), TAP_TEST(dlpack__addresses_that_cannot_be_are_refused),
-         TAP_TEST(dlpack__another_major_version_is_refused), TAP_TEST(dlpack__missing_pointers_are_named),
-         TAP_TEST(dlpack__every_type_goes_out_and_comes_in_again), TAP_TEST(dlpack__types_it_does_not_have_are_named),
+TAP_MAIN(TAP_TEST(dlpack__tensors_are_imported_without_a_copy), TAP_TEST(dlpack__the_deleter_is_optional),
+         TAP_TEST(dlpack__all_forms_of_row_major_are_accepted), TAP_TEST(dlpack__errors_name_other_devices),
+         TAP_TEST(dlpack__errors_name_other_types), TAP_TEST(dlpack__impossible_shapes_are_rejected),
+         TAP_TEST(dlpack__other_layouts_are_rejected), TAP_TEST(dlpack__impossible_addresses_are_rejected),
+         TAP_TEST(dlpack__other_major_versions_are_rejected), TAP_TEST(dlpack__errors_name_missing_pointers),
+         TAP_TEST(dlpack__every_type_round_trips), TAP_TEST(dlpack__errors_name_types_that_dlpack_lacks),
          TAP_TEST(dlpack__small_integers_have_a_byte_each), TAP_TEST(dlpack__shapes_without_elements_and_of_any_rank),
-         TAP_TEST(dlpack__read_only_memory_is_flagged), TAP_TEST(dlpack__memory_of_a_device_is_refused),
-         TAP_TEST(dlpack__handles_go_in_and_out_without_a_copy), TAP_TEST(dlpack__the_sessions_thread_gives_back),
-         TAP_TEST(dlpack__handles_that_cannot_be_made_leave_it_to_the_caller),
-         TAP_TEST(dlpack__kernels_read_where_the_elements_are), TAP_TEST(dlpack__state_gets_a_copy),
-         TAP_TEST(dlpack__without_memory_nothing_is_lost))
+         TAP_TEST(dlpack__read_only_memory_is_flagged), TAP_TEST(dlpack__device_memory_is_rejected),
+         TAP_TEST(dlpack__handles_are_passed_without_a_copy), TAP_TEST(dlpack__the_sessions_thread_calls_the_deleter),
+         TAP_TEST(dlpack__the_caller_keeps_tensors_of_failed_imports),
+         TAP_TEST(dlpack__kernels_read_the_original_memory), TAP_TEST(dlpack__state_gets_a_copy),
+         TAP_TEST(dlpack__nothing_leaks_without_memory))

@@ -15,7 +15,7 @@ static double half_value(uint16_t h)
   return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25));
 }
 
-static void half__every_value_goes_to_float_and_back(void)
+static void half__every_value_round_trips_through_float(void)
 {
   for (uint32_t i = 0; i < 65536; i++) {
     uint16_t h = (uint16_t)i;
@@ -23,24 +23,24 @@ static void half__every_value_goes_to_float_and_back(void)
     float f = tn__half_to_float(h);
     if (tn__half_is_nan(h)) {
       CHECK_MSG(isnan(f) && !!signbit(f) == (h >> 15), "%04x gives %g", h, (double)f);
-      CHECK_MSG(tn__half_is_nan(tn__half_from_float(f)), "%04x does not come back as NaN", h);
+      CHECK_MSG(tn__half_is_nan(tn__half_from_float(f)), "%04x is not converted back to NaN", h);
       continue;
     }
     CHECK_MSG((double)f == wanted && !!signbit(f) == h >> 15, "%04x gives %a, wanted %a", h, (double)f, wanted);
-    CHECK_MSG(tn__half_from_float(f) == h, "%04x comes back as %04x", h, tn__half_from_float(f));
-    CHECK_MSG(tn__half_from_double(wanted) == h, "%04x comes back from double as %04x", h,
+    CHECK_MSG(tn__half_from_float(f) == h, "%04x is converted back to %04x", h, tn__half_from_float(f));
+    CHECK_MSG(tn__half_from_double(wanted) == h, "%04x is converted back from double to %04x", h,
               tn__half_from_double(wanted));
     CHECK(tn__half_is_inf(h) == !!isinf(wanted));
   }
 }
 
-/* Between two neighbours: below the middle down, above it up, in the middle to the even one. */
+/* Between two neighbours: below the middle rounds down, above it up, in the middle to even. */
 static void half__rounds_to_nearest_even(void)
 {
   for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {
     for (uint32_t i = 0; i < 0x7c00; i++) {
       uint16_t lo = (uint16_t)(sign | i), hi = (uint16_t)(lo + 1), even = i & 1 ? hi : lo;
-      /* Past the largest half the next one would be 65536. */
+      /* After the largest half the next one would be 65536. */
       double a = half_value(lo), b = i == 0x7bff ? copysign(65536, a) : half_value(hi), middle = (a + b) / 2;
       CHECK_MSG(tn__half_from_float((float)middle) == even, "middle after %04x gives %04x", lo,
                 tn__half_from_float((float)middle));
@@ -53,7 +53,7 @@ static void half__rounds_to_nearest_even(void)
   }
 }
 
-static void half__what_is_out_of_range(void)
+static void half__values_out_of_range(void)
 {
   CHECK_INT(tn__half_from_float(1e30f), 0x7c00);
   CHECK_INT(tn__half_from_float(-INFINITY), 0xfc00);
@@ -69,7 +69,7 @@ static void half__what_is_out_of_range(void)
 
 static void half__a_double_is_rounded_once(void)
 {
-  /* Rounding to float first would end in the middle, and then go to the even 1. */
+  /* Rounding to float first would give the middle, which would then round to the even 1. */
   double above = 1 + ldexp(1, -11) + ldexp(1, -40);
   CHECK_INT(tn__half_from_double(above), 0x3c01);
   CHECK_INT(tn__half_from_float((float)above), 0x3c00);
@@ -92,14 +92,14 @@ static void half__bfloat16_rounds_to_nearest_even(void)
       continue;
     }
     CHECK(tn__bfloat16_is_inf(b) == !!isinf(f));
-    CHECK_MSG(tn__bfloat16_from_float(f) == b && tn__bfloat16_from_double(f) == b, "%04x does not come back", b);
+    CHECK_MSG(tn__bfloat16_from_float(f) == b && tn__bfloat16_from_double(f) == b, "%04x does not round-trip", b);
     if (tn__bfloat16_is_inf(b)) continue;
     uint16_t next = (uint16_t)(b + 1), even = b & 1 ? next : b;
     CHECK(tn__bfloat16_from_float(tn__float_of_bits(i << 16 | 0x7fff)) == b);
     CHECK(tn__bfloat16_from_float(tn__float_of_bits(i << 16 | 0x8000)) == even);
     CHECK(tn__bfloat16_from_float(tn__float_of_bits(i << 16 | 0x8001)) == next);
   }
-  /* All payload in the low half: still a NaN. */
+  /* All payload bits are in the low half: still a NaN. */
   CHECK(tn__bfloat16_is_nan(tn__bfloat16_from_float(tn__float_of_bits(0x7f800001u))));
 }
 
@@ -125,9 +125,9 @@ static void half__arrays_are_converted_as_single_values(void)
 }
 
 TAP_MAIN(
-  TAP_TEST(half__every_value_goes_to_float_and_back),
+  TAP_TEST(half__every_value_round_trips_through_float),
   TAP_TEST(half__rounds_to_nearest_even),
-  TAP_TEST(half__what_is_out_of_range),
+  TAP_TEST(half__values_out_of_range),
   TAP_TEST(half__a_double_is_rounded_once),
   TAP_TEST(half__bfloat16_rounds_to_nearest_even),
   TAP_TEST(half__arrays_are_converted_as_single_values))

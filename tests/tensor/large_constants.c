@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large weights of a model file: once kernels have forms of their own of them, nothing else holds their bytes, and
- * whoever wants them again has them again. The test's allocator spoils what is let go. */
+/* Large weights of a model file: once kernels have packed them, their bytes are released
+ * everywhere, and obtained again when needed. The test's allocator overwrites released memory. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static size_t original_size;
 static float weight(int64_t k, int64_t n) { return (float)((k * 7 + n * 3) % 17 - 8); }
 static float scale(int64_t n) { return (float)(n % 3 + 1); }
 
-/* ---- an op that packs w for many x, and reads it as it is for few: y[i] = x[i] * w[i] ---- */
+/* ---- an op that packs w for large x, and reads w directly for small x: y[i] = x[i] * w[i] ---- */
 
 enum { FEW = 4 };
 
@@ -66,7 +66,8 @@ static const tn_kernel_def kernels[] = { { .struct_size = TN_KERNEL_DEF_SIZE,
 static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "pick", .ops = ops, .n_ops = 1,
                                      .kernels = kernels, .n_kernels = 1 };
 
-/* y = (x * w) * s: the planner puts s into w, kernels pack what comes of it. picked = v, each times its w. */
+/* y = (x * w) * s: the planner multiplies s into w, and kernels pack the product. picked: each v
+ * times its w. */
 static void write_model(void)
 {
   ts t;
@@ -83,7 +84,7 @@ static void write_model(void)
   ts_op2(t.graph, "Mul", "y", product, ts_const_tensor(t.graph, "s", s));
   ts_op2(t.graph, "TestPick", "picked", ts_placeholder(t.graph, "v", TN_FLOAT),
          (tn_output){ (tn_operation *)tn_graph_find(t.graph, "w"), 0 });
-  tn_tensor *table; /* of numbers: each is its own index */
+  tn_tensor *table; /* numbers equal to their own indices */
   const int64_t n_numbers = 16384;
   REQUIRE_OK(tn_tensor_create(TN_INT64, &n_numbers, 1, &table, &t.err), &t.err);
   for (int64_t i = 0; i < n_numbers; i++) ((int64_t *)tn_tensor_data(table))[i] = i;
@@ -112,7 +113,7 @@ static void restore_file(void)
   fclose(f);
 }
 
-/* Another content of the same size, written in place. */
+/* Replaces the content by another of the same size, in place. */
 static void spoil_file(void)
 {
   struct timespec times[2] = { { 1000, 0 }, { 1000, 0 } };
@@ -120,7 +121,7 @@ static void spoil_file(void)
   fseek(f, (long)original_size / 2, SEEK_SET);
   fputc('x', f);
   fclose(f);
-  utimensat(AT_FDCWD, path, times, 0); /* clocks of files may be coarse */
+  utimensat(AT_FDCWD, path, times, 0); /* timestamps of files may be coarse */
 }
 
 typedef struct loaded {
@@ -140,7 +141,7 @@ static void open_flags(loaded *l, int level, uint32_t flags)
 
 static void open_model(loaded *l, int level) { open_flags(l, level, 0); }
 
-/* Feeds rows of 1, 2, 3, ...; false, with the error in t.err, when the step fails. */
+/* Feeds rows of 1, 2, 3, ...; returns false, with the error in t.err, if the step fails. */
 static bool run_rows(loaded *l, int64_t rows, const char *fetch, bool scaled)
 {
   const int64_t dims[] = { rows, K };
@@ -198,7 +199,7 @@ static void large_constants__are_held_once(void)
   }
 }
 
-static void large_constants__come_back_for_other_shapes(void)
+static void large_constants__are_read_again_for_other_shapes(void)
 {
   FOR_LEVELS(level) {
     loaded l;
@@ -249,8 +250,8 @@ static void large_constants__can_be_fetched(void)
   ts_fini(&l.t);
 }
 
-/* A shape that follows from one: its elements are wanted while shapes are worked out. */
-static void large_constants__decide_shapes(void)
+/* A shape that follows from one: its elements are needed for shape inference. */
+static void large_constants__may_determine_shapes(void)
 {
   FOR_LEVELS(level) {
     loaded l;
@@ -267,9 +268,9 @@ static void large_constants__decide_shapes(void)
   }
 }
 
-/* ---- whoever reads the graph ---- */
+/* ---- other readers of the graph ---- */
 
-static void large_constants__are_exported_as_they_were(void)
+static void large_constants__are_exported_unchanged(void)
 {
   loaded l;
   void *bytes;
@@ -317,7 +318,7 @@ static void large_constants__are_attributes(void)
 
 /* ---- the file ---- */
 
-static void large_constants__of_a_removed_file_come_back(void)
+static void large_constants__of_a_removed_file_are_still_read(void)
 {
   loaded l;
   open_model(&l, 1);
@@ -345,14 +346,14 @@ static void large_constants__of_a_changed_file_are_an_error(void)
     CHECK_CONTAINS(tn_error_message(&l.t.err), "was written to after it was loaded");
     CHECK_STATUS(tn_graph_export(l.t.graph, 0, &bytes, &size, &l.t.err), TN_DATA_LOSS, &l.t.err);
     CHECK(bytes == NULL);
-    CHECK(run_rows(&l, ROWS, "y:0", true)); /* what needs no bytes goes on */
+    CHECK(run_rows(&l, ROWS, "y:0", true)); /* steps that need no bytes continue */
     CHECK(run_rows(&l, ROWS + 1, "y:0", true));
     restore_file();
     ts_fini(&l.t);
   }
 }
 
-static void large_constants__stay_when_asked_to(void)
+static void large_constants__are_kept_on_request(void)
 {
   loaded l;
   open_flags(&l, 1, TN_IMPORT_KEEP_BYTES);
@@ -364,8 +365,8 @@ static void large_constants__stay_when_asked_to(void)
   ts_fini(&l.t);
 }
 
-/* A file that changed before any bytes were let go is no harm either: they are not. */
-static void large_constants__of_a_file_changed_early_stay(void)
+/* A file that changed before any bytes were released does no harm, either: the bytes are kept. */
+static void large_constants__of_a_file_changed_early_are_kept(void)
 {
   loaded l;
   open_model(&l, 1);
@@ -432,14 +433,14 @@ static void teardown(void)
 
 TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(large_constants__are_held_once),
-  TAP_TEST(large_constants__come_back_for_other_shapes),
+  TAP_TEST(large_constants__are_read_again_for_other_shapes),
   TAP_TEST(large_constants__serve_other_signatures_and_sessions),
   TAP_TEST(large_constants__can_be_fetched),
-  TAP_TEST(large_constants__decide_shapes),
-  TAP_TEST(large_constants__are_exported_as_they_were),
+  TAP_TEST(large_constants__may_determine_shapes),
+  TAP_TEST(large_constants__are_exported_unchanged),
   TAP_TEST(large_constants__are_attributes),
-  TAP_TEST(large_constants__of_a_removed_file_come_back),
+  TAP_TEST(large_constants__of_a_removed_file_are_still_read),
   TAP_TEST(large_constants__of_a_changed_file_are_an_error),
-  TAP_TEST(large_constants__stay_when_asked_to),
-  TAP_TEST(large_constants__of_a_file_changed_early_stay),
+  TAP_TEST(large_constants__are_kept_on_request),
+  TAP_TEST(large_constants__of_a_file_changed_early_are_kept),
   TAP_TEST(large_constants__survive_lack_of_memory))

@@ -19,7 +19,7 @@ static bool is(const tn_string *s, const char *wanted, size_t length)
   return n == length && memcmp(text, wanted, n) == 0;
 }
 
-/* The bytes are those of TF_TString: other code reads and writes them in place. */
+/* The layout is that of TF_TString: other code reads and writes the elements in place. */
 static void string__has_tensorflows_layout(void)
 {
   tn_string s;
@@ -42,7 +42,7 @@ static void string__has_tensorflows_layout(void)
   memcpy(words, &s, sizeof(words));
   CHECK_INT(words[0], 40 * 4 + 1);
   CHECK(words[1] >= 40);
-  CHECK_BYTES((const char *)(uintptr_t)words[2], forty, 41); /* with a NUL behind */
+  CHECK_BYTES((const char *)(uintptr_t)words[2], forty, 41); /* with a NUL after it */
   tn_string_clear(&s);
   CHECK_INT(tn_test_live_blocks(), 0);
   CHECK_BYTES(&s, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);
@@ -65,7 +65,7 @@ static void string__borrowed_forms_are_read(void)
   view.u.view.size = 40 * 4 + 3;
   view.u.view.data = forty;
   CHECK(is(&view, forty, 40));
-  CHECK_OK(tn_string_set(&view, "own", 3, &err), &err); /* frees nothing that it does not own */
+  CHECK_OK(tn_string_set(&view, "own", 3, &err), &err); /* does not free borrowed memory */
   CHECK(is(&view, "own", 3));
   tn_string_clear(&near.s);
   CHECK(is(&near.s, "", 0));
@@ -101,7 +101,7 @@ static void string__may_be_set_to_a_part_of_itself(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void string__without_memory_it_stays(void)
+static void string__is_unchanged_without_memory(void)
 {
   static char long_text[100000];
   tn_string s;
@@ -112,17 +112,17 @@ static void string__without_memory_it_stays(void)
   CHECK_CONTAINS(tn_error_message(&err), "100000 bytes");
   CHECK_NULL(tn__string_reserve(&s, sizeof(long_text)));
   CHECK(is(&s, forty, 40));
-  CHECK_OK(tn_string_set(&s, forty, 39, &err), &err); /* the memory is used again */
+  CHECK_OK(tn_string_set(&s, forty, 39, &err), &err); /* the memory is reused */
   tn_test_fail_allocation(0, 0);
   CHECK_OK(tn_string_set(&s, long_text, sizeof(long_text), &err), &err);
   uint64_t before = tn_test_live_bytes();
   CHECK_OK(tn_string_set(&s, forty, 40, &err), &err);
-  CHECK(tn_test_live_bytes() < before / 2); /* a short text does not hold on to much */
+  CHECK(tn_test_live_bytes() < before / 2); /* a short text does not keep a large allocation */
   tn_string_clear(&s);
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void string__reserve_gives_room_to_write(void)
+static void string__reserve_makes_room_to_write(void)
 {
   tn_string s;
   memset(&s, 0, sizeof(s));
@@ -160,7 +160,7 @@ static void strings__tensor_owns_copies(void)
   CHECK_INT(length, 40);
   CHECK_BYTES(text, forty, 40);
   CHECK_STATUS(tn_tensor_get_string(t, 3, &text, &length, &err), TN_OUT_OF_RANGE, NULL);
-  CHECK_STR(tn_error_message(&err), "element 3 is asked for, but the tensor has 3");
+  CHECK_STR(tn_error_message(&err), "element 3 was asked for, but the tensor has 3");
   CHECK_NULL(text);
   CHECK_STATUS(tn_tensor_get_string(t, -1, &text, &length, &err), TN_OUT_OF_RANGE, NULL);
   CHECK_STATUS(tn_tensor_set_string(t, 3, "x", 1, &err), TN_OUT_OF_RANGE, NULL);
@@ -171,7 +171,7 @@ static void strings__tensor_owns_copies(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void strings__bad_texts_are_named(void)
+static void strings__errors_name_bad_texts(void)
 {
   const char *texts[] = { "a", NULL };
   const size_t lengths[] = { 1, 0 }, bad[] = { 1, 2 };
@@ -205,8 +205,8 @@ static void strings__shared_tensors_are_not_written(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-/* Elements that the program lends stay the program's; a copy owns its own. */
-static void strings__lent_elements_stay_the_programs(void)
+/* Elements lent by the program remain the program's; a copy owns its own. */
+static void strings__lent_elements_remain_the_programs(void)
 {
   tn_string elements[2];
   const int64_t dims[] = { 2 };
@@ -249,7 +249,7 @@ static void handles__are_counted_by_tensors_that_hold_them(void)
   REQUIRE_OK(tn_tensor_create(TN_VARIANT, dims, 1, &t, &err), &err);
   tn_handle **slots = tn_tensor_data(t);
   for (int i = 0; i < 3; i++) CHECK_NULL(slots[i]);
-  slots[0] = &o.handle; /* gives our holder away */
+  slots[0] = &o.handle; /* passes on the test's reference */
   object_ref(&o.handle);
   slots[2] = &o.handle;
   REQUIRE_OK(tn_tensor_copy(t, &copy, &err), &err);
@@ -269,10 +269,10 @@ TAP_MAIN(
   TAP_TEST(string__borrowed_forms_are_read),
   TAP_TEST(string__holds_any_bytes),
   TAP_TEST(string__may_be_set_to_a_part_of_itself),
-  TAP_TEST(string__without_memory_it_stays),
-  TAP_TEST(string__reserve_gives_room_to_write),
+  TAP_TEST(string__is_unchanged_without_memory),
+  TAP_TEST(string__reserve_makes_room_to_write),
   TAP_TEST(strings__tensor_owns_copies),
-  TAP_TEST(strings__bad_texts_are_named),
+  TAP_TEST(strings__errors_name_bad_texts),
   TAP_TEST(strings__shared_tensors_are_not_written),
-  TAP_TEST(strings__lent_elements_stay_the_programs),
+  TAP_TEST(strings__lent_elements_remain_the_programs),
   TAP_TEST(handles__are_counted_by_tensors_that_hold_them))

@@ -17,7 +17,7 @@ static const int64_t d23[] = { 2, 3 };
 
 /* ---- data types ---- */
 
-static void dtype__numbers_names_and_sizes_are_tensorflows(void)
+static void dtype__numbers_names_and_sizes_equal_tensorflows(void)
 {
   CHECK_INT(TN_FLOAT, 1);
   CHECK_INT(TN_STRING, 7);
@@ -98,7 +98,7 @@ static void shape__products_are_checked(void)
   CHECK_CONTAINS(tn_error_message(&err), "float32_ref");
 }
 
-/* ---- making tensors ---- */
+/* ---- creating tensors ---- */
 
 static void tensor__has_the_shape_it_was_made_with(void)
 {
@@ -113,7 +113,7 @@ static void tensor__has_the_shape_it_was_made_with(void)
   CHECK_INT((uintptr_t)tn_tensor_data(t) % 64, 0);
   memset(tn_tensor_data(t), 0x55, tn_tensor_bytes(t));
   CHECK(tn_tensor_is_exclusive(t));
-  CHECK_INT(tn_test_live_blocks(), 1); /* all of it is one allocation */
+  CHECK_INT(tn_test_live_blocks(), 1); /* everything is one allocation */
   tn_tensor_unref(t);
   CHECK_INT(tn_test_live_blocks(), 0);
 }
@@ -149,7 +149,7 @@ static void tensor__empty_ones_have_an_address(void)
   tn_tensor_unref(t);
 }
 
-static void tensor__bad_requests_leave_nothing(void)
+static void tensor__bad_requests_leak_nothing(void)
 {
   float data[6] = { 0 };
   const int64_t negative[] = { -2 }, huge[] = { INT64_C(1) << 61 };
@@ -180,7 +180,7 @@ static void tensor__bad_requests_leave_nothing(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void tensor__an_error_of_before_is_forgotten(void)
+static void tensor__an_earlier_error_is_cleared(void)
 {
   tn_tensor *t = NULL;
   CHECK_STATUS(tn_tensor_create(0, d23, 2, &t, &err), TN_INVALID_ARGUMENT, NULL);
@@ -189,7 +189,7 @@ static void tensor__an_error_of_before_is_forgotten(void)
   tn_tensor_unref(t);
 }
 
-/* ---- views and holders ---- */
+/* ---- views and owners ---- */
 
 static void tensor__reshape_shares_the_elements(void)
 {
@@ -204,7 +204,7 @@ static void tensor__reshape_shares_the_elements(void)
   CHECK(!tn_tensor_is_exclusive(view));
   CHECK_STATUS(tn_tensor_reshape(t, bad, 1, &again, &err), TN_INVALID_ARGUMENT, NULL);
   CHECK_STR(tn_error_message(&err), "shape [2,3] with 6 elements cannot become shape [4] with 4 elements");
-  tn_tensor_unref(t); /* the view keeps the memory */
+  tn_tensor_unref(t); /* the view keeps the memory alive */
   CHECK(tn_tensor_is_exclusive(view));
   CHECK_BYTES(tn_tensor_data(view), values, sizeof(values));
   CHECK_INT(tn_tensor_dims(view)[0], 3);
@@ -212,7 +212,7 @@ static void tensor__reshape_shares_the_elements(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void tensor__is_exclusive_with_one_holder_only(void)
+static void tensor__is_exclusive_with_a_single_owner(void)
 {
   tn_tensor *t = NULL;
   REQUIRE_OK(tn_tensor_create(TN_FLOAT, NULL, 0, &t, &err), &err);
@@ -241,13 +241,13 @@ static void *hold_and_let_go(void *arg)
   return NULL;
 }
 
-static void tensor__is_held_from_many_threads(void)
+static void tensor__may_be_owned_by_many_threads(void)
 {
   tn_tensor *t = NULL;
   pthread_t threads[4];
   REQUIRE_OK(tn_tensor_create(TN_FLOAT, d23, 2, &t, &err), &err);
   for (int i = 0; i < 4; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, hold_and_let_go, tn_tensor_ref(t)), 0);
-  tn_tensor_unref(t); /* one of the threads is the last holder */
+  tn_tensor_unref(t); /* one of the threads is the last owner */
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   CHECK_INT(tn_test_live_blocks(), 0);
 }
@@ -265,7 +265,7 @@ static void release(void *user, void *data, size_t bytes)
   released_bytes = bytes;
 }
 
-static void tensor__wraps_memory_until_nobody_needs_it(void)
+static void tensor__wraps_memory_until_it_is_unused(void)
 {
   _Alignas(16) float data[7] = { 1, 2, 3, 4, 5, 6, 7 };
   int one = 1;
@@ -293,7 +293,7 @@ static void tensor__wraps_memory_until_nobody_needs_it(void)
   CHECK_STATUS(tn_tensor_wrap(TN_FLOAT, d23, 2, data, 24, release, &one, &t, &err), TN_RESOURCE_EXHAUSTED, NULL);
   tn_test_fail_allocation(0, 0);
   CHECK_NULL(t);
-  CHECK_INT(n_released, 1); /* the memory stays the caller's when a call fails */
+  CHECK_INT(n_released, 1); /* the caller keeps the memory if a call fails */
   REQUIRE_OK(tn_tensor_wrap(TN_FLOAT, d23, 2, data, 24, NULL, NULL, &t, &err), &err);
   tn_tensor_unref(t);
   CHECK_INT(tn_test_live_blocks(), 0);
@@ -313,7 +313,7 @@ static void buffer__tensors_over_parts_are_checked(void)
   CHECK(tn_tensor_data(t) == memory + 40);
   tn_tensor_unref(t);
   CHECK_STATUS(tn_tensor_from_buffer(TN_FLOAT, d23, 2, b, 44, &t, &err), TN_INVALID_ARGUMENT, NULL);
-  CHECK_STR(tn_error_message(&err), "24 bytes from offset 44 do not lie in a buffer of 64 bytes");
+  CHECK_STR(tn_error_message(&err), "24 bytes from offset 44 are not within a buffer of 64 bytes");
   CHECK_STATUS(tn_tensor_from_buffer(TN_FLOAT, d23, 2, b, SIZE_MAX - 3, &t, &err), TN_INVALID_ARGUMENT, NULL);
   CHECK_STATUS(tn_tensor_from_buffer(TN_FLOAT, d23, 2, b, 2, &t, &err), TN_INVALID_ARGUMENT, NULL);
   CHECK_CONTAINS(tn_error_message(&err), "not aligned");
@@ -322,7 +322,7 @@ static void buffer__tensors_over_parts_are_checked(void)
   CHECK_NULL(t);
   tn_buffer_unref(b);
 
-  /* Elements of a string tensor are not numbers, nor the other way round. */
+  /* Elements of a string tensor are not numbers, and vice versa. */
   REQUIRE_OK(tn_tensor_create(TN_STRING, NULL, 0, &t, &err), &err);
   tn_tensor *other = NULL;
   CHECK_STATUS(tn_tensor_from_buffer(TN_INT64, NULL, 0, tn_tensor_buffer(t), 0, &other, &err), TN_INVALID_ARGUMENT,
@@ -333,7 +333,7 @@ static void buffer__tensors_over_parts_are_checked(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-static void buffer__bad_descriptions_are_named(void)
+static void buffer__errors_explain_bad_descriptions(void)
 {
   char memory[8];
   tn_buffer_desc good = { .struct_size = sizeof(good), .data = memory, .bytes = sizeof(memory) }, d;
@@ -360,14 +360,14 @@ static void buffer__bad_descriptions_are_named(void)
   CHECK_CONTAINS(tn_error_message(&err), "struct_size is 8");
   CHECK_STATUS(tn_buffer_create(NULL, &b, &err), TN_INVALID_ARGUMENT, NULL);
   d = good;
-  d.struct_size = TN_SIZE_TO(tn_buffer_desc, bytes); /* an older header: what it lacks is zero */
+  d.struct_size = TN_SIZE_TO(tn_buffer_desc, bytes); /* an older header: fields that it lacks are zero */
   d.release = release;
   REQUIRE_OK(tn_buffer_create(&d, &b, &err), &err);
   CHECK(tn_buffer_describe(b)->release == NULL);
   tn_buffer_unref(b);
 }
 
-/* A device whose memory is host memory that is seen only while it is mapped. */
+/* A device whose memory is host memory, accessible only while it is mapped. */
 typedef struct device {
   char memory[64];
   atomic_int mapped, most, maps, fail, lost;
@@ -438,7 +438,7 @@ static void buffer__device_memory_is_read_through_map(void)
   CHECK_NULL(copy);
   the_device.lost = TN_DATA_LOSS; /* a code without a text */
   CHECK_STATUS(tn_tensor_read(t, out, sizeof(out), &err), TN_DATA_LOSS, NULL);
-  CHECK_CONTAINS(tn_error_message(&err), "device:TEST:0 failed and says no more");
+  CHECK_CONTAINS(tn_error_message(&err), "device:TEST:0 failed without a message");
   CHECK_INT(the_device.mapped, 0);
   tn_tensor_unref(t);
 
@@ -460,7 +460,7 @@ static void *read_often(void *arg)
   return NULL;
 }
 
-static void buffer__maps_of_one_buffer_come_one_at_a_time(void)
+static void buffer__maps_of_one_buffer_do_not_overlap(void)
 {
   pthread_t threads[4];
   memset(&the_device, 0, sizeof(the_device));
@@ -482,7 +482,7 @@ static void release_noted(void *user, void *data, size_t bytes)
   note("r");
 }
 
-/* The release function is code of the plugin: it is let go after that. */
+/* The release function is code of the plugin, which is released after the call. */
 static void buffer__keeps_its_plugin_until_it_is_released(void)
 {
   char memory[8];
@@ -535,12 +535,12 @@ static void tensor__constants_share_aligned_bytes_and_copy_others(void)
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
-/* ---- out of memory ---- */
+/* ---- lack of memory ---- */
 
 static tn_status make_all(void *arg)
 {
-  static const char *texts[] = { "short", "a text that does not fit into twenty-two bytes", "", "x",
-                                 "y",     "another text that does not fit into an element" };
+  static const char *texts[] = { "short", "a text that does not fit in twenty-two bytes", "", "x",
+                                 "y",     "another text that does not fit in an element" };
   int64_t rank8[8] = { 1, 1, 1, 1, 1, 1, 2, 3 };
   float data[6] = { 0 };
   tn_tensor *a = NULL, *b = NULL, *c = NULL, *d = NULL, *e = NULL, *f = NULL;
@@ -587,22 +587,22 @@ static tn_status make_device_buffer(void *arg)
 static void buffer__nothing_leaks_without_memory(void) { tn_test_oom_sweep(make_device_buffer, NULL); }
 
 TAP_MAIN(
-  TAP_TEST(dtype__numbers_names_and_sizes_are_tensorflows),
+  TAP_TEST(dtype__numbers_names_and_sizes_equal_tensorflows),
   TAP_TEST(dtype__names_are_found_in_all_their_forms),
   TAP_TEST(shape__products_are_checked),
   TAP_TEST(tensor__has_the_shape_it_was_made_with),
   TAP_TEST(tensor__every_rank_works),
   TAP_TEST(tensor__empty_ones_have_an_address),
-  TAP_TEST(tensor__bad_requests_leave_nothing),
-  TAP_TEST(tensor__an_error_of_before_is_forgotten),
+  TAP_TEST(tensor__bad_requests_leak_nothing),
+  TAP_TEST(tensor__an_earlier_error_is_cleared),
   TAP_TEST(tensor__reshape_shares_the_elements),
-  TAP_TEST(tensor__is_exclusive_with_one_holder_only),
-  TAP_TEST(tensor__is_held_from_many_threads),
-  TAP_TEST(tensor__wraps_memory_until_nobody_needs_it),
+  TAP_TEST(tensor__is_exclusive_with_a_single_owner),
+  TAP_TEST(tensor__may_be_owned_by_many_threads),
+  TAP_TEST(tensor__wraps_memory_until_it_is_unused),
   TAP_TEST(buffer__tensors_over_parts_are_checked),
-  TAP_TEST(buffer__bad_descriptions_are_named),
+  TAP_TEST(buffer__errors_explain_bad_descriptions),
   TAP_TEST(buffer__device_memory_is_read_through_map),
-  TAP_TEST(buffer__maps_of_one_buffer_come_one_at_a_time),
+  TAP_TEST(buffer__maps_of_one_buffer_do_not_overlap),
   TAP_TEST(buffer__keeps_its_plugin_until_it_is_released),
   TAP_TEST(tensor__constants_share_aligned_bytes_and_copy_others),
   TAP_TEST(tensor__nothing_leaks_without_memory),

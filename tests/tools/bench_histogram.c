@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The histogram of `tenon bench`: what is read back is close to what was added, from nanoseconds to centuries. */
+/* The histogram of `tenon bench`: values are recorded with little error, from nanoseconds to
+ * centuries. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ static void bench_histogram__buckets_cover_every_value_once(void)
     CHECK(bench_bucket_of(high) == i);
     CHECK(bench_bucket_of(low + (high - low) / 2) == i);
     CHECK(i + 1 == BENCH_BUCKETS || bench_bucket_low(i + 1) == high + 1);
-    /* No wider than 1 % of what is in it. */
+    /* At most 1 % of its values wide. */
     CHECK((double)(high - low) <= 0.01 * (double)low);
   }
 }
@@ -57,8 +58,8 @@ static int compare(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Of many values, from 100 ns to three hours, all quantiles against those of the sorted list; half of them merged in.
- */
+/* Many values from 100 ns to three hours: compares all quantiles with those of the sorted list;
+ * half of the values are merged in. */
 static void bench_histogram__quantiles_are_within_one_percent(void)
 {
   enum { N = 20000 };
@@ -85,7 +86,7 @@ static void bench_histogram__quantiles_are_within_one_percent(void)
   }
 }
 
-static void bench_histogram__quantiles_of_few(void)
+static void bench_histogram__quantiles_of_few_values(void)
 {
   bench_histogram_clear(&h);
   for (uint64_t i = 1; i <= 3; i++) bench_histogram_add(&h, 10 * i);
@@ -96,4 +97,4 @@ static void bench_histogram__quantiles_of_few(void)
 
 TAP_MAIN(TAP_TEST(bench_histogram__buckets_cover_every_value_once), TAP_TEST(bench_histogram__one_value_is_exact),
          TAP_TEST(bench_histogram__empty), TAP_TEST(bench_histogram__quantiles_are_within_one_percent),
-         TAP_TEST(bench_histogram__quantiles_of_few))
+         TAP_TEST(bench_histogram__quantiles_of_few_values))

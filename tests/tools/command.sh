@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tenon command from end to end, as a user sees it: what is printed, what is written, what bad input gives. Prints TAP.
-# Graphs for it are written by the shell, node for node; digits is the model of examples/.
+# The tenon command end to end, as a user sees it: output, files, errors of bad input. Prints TAP.
+# The shell writes its graphs node by node; digits is the model of examples/.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 tenon=$build/tenon
@@ -24,7 +24,7 @@ not_ok() {
   { echo "status $status, standard output:"; head -n 12 out; echo "standard error:"; head -n 12 err; } 2>/dev/null | sed 's/^/#   /'
 }
 
-# run COMMAND...: sets status, and leaves out and err. A program that hangs is ended after a minute.
+# run COMMAND...: sets status, and writes out and err. A program that hangs is killed after a minute.
 limit=
 command -v timeout >/dev/null && limit='timeout 60'
 run() {
@@ -32,8 +32,9 @@ run() {
   status=$?
 }
 
-# gives NAME STATUS PATTERN COMMAND...: the command ends with the status, and what it says fits the pattern. An error goes
-# to standard error, with its code in front; a crash or a report of a sanitizer never fits.
+# gives NAME STATUS PATTERN COMMAND...: the command ends with the status, and its output matches
+# the pattern. An error is written to standard error and begins with its code; a crash or a report
+# of a sanitizer never matches.
 gives() {
   name=$1 wanted=$2 pattern=$3
   shift 3
@@ -63,7 +64,7 @@ same() {
   fi
 }
 
-# nothing_left NAME FOLDER: no file is there, whatever its name.
+# nothing_left NAME FOLDER: the folder contains no file, of any name.
 nothing_left() {
   left=$(find "$2" ! -type d)
   if [ -z "$left" ]; then ok "$1"; else not_ok "$1" "left behind: $left"; fi
@@ -154,28 +155,28 @@ for command in run inspect runtimes ops; do
 done
 run "$tenon"
 if [ $status -eq 2 ] && grep -q '^Usage: tenon COMMAND' err && [ ! -s out ]; then ok 'no command shows help, status 2'; else not_ok 'no command shows help, status 2'; fi
-gives 'unknown command, with the near one' 2 "unknown command 'runn' \(did you mean 'run'\?\)" "$tenon" runn
+gives 'unknown command, with a suggestion' 2 "unknown command 'runn' \(did you mean 'run'\?\)" "$tenon" runn
 gives 'unknown option' 2 "unknown option '--fast'" "$tenon" run float.pb --fast
 gives 'unknown short option' 2 "unknown option '-x'" "$tenon" inspect -x float.pb
 gives 'unknown option of tenon itself' 2 "unknown option '--fast'" "$tenon" --fast
 gives 'option without its value' 2 "option '--fetch' requires a value" "$tenon" run float.pb --fetch
-gives 'option with a value that it does not take' 2 "option '--json=1' does not take a value" "$tenon" inspect --json=1 float.pb
+gives 'unexpected value of an option' 2 "option '--json=1' does not take a value" "$tenon" inspect --json=1 float.pb
 gives 'two models' 2 "'types.pb' is a second one" "$tenon" run float.pb types.pb
 gives 'no model' 2 'no model file' "$tenon" inspect
 gives 'help of an unknown command' 2 "unknown command 'nothing'" "$tenon" help nothing
 gives 'feed without a value' 2 "expected TENSOR=VALUE" "$tenon" run float.pb --feed x:0 --fetch x:0
-gives 'steps that are no number' 2 "'--?steps|--steps 'many'" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --steps many
+gives 'number of steps that is not a number' 2 "'--?steps|--steps 'many'" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --steps many
 gives 'steps 0' 2 "from 1 to" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --steps 0
 gives 'option without a field' 2 "expected FIELD=VALUE" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option level
-gives 'unknown session option names those that there are' 1 'operation_timeout_ms' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option colour=red
-gives 'level that is no number' 1 'level' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --level high
-gives 'unknown runtime names those that there are' 1 'NOT_FOUND: .*direct' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime nowhere
+gives 'unknown session option: the error lists the options' 1 'operation_timeout_ms' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option colour=red
+gives 'level that is not a number' 1 'level' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --level high
+gives 'unknown runtime: the error lists the runtimes' 1 'NOT_FOUND: .*direct' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime nowhere
 gives 'malformed runtime' 1 'INVALID_ARGUMENT' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime 'NO SUCH'
 
-# ---- digits: the whole way ----
+# ---- digits: end to end ----
 
-gives 'what a model wants: inputs' 2 'nothing to run' "$tenon" run "$digits/digits.pb"
-gives 'what a model wants: outputs' 2 'nothing to run' "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy"
+gives 'needs of a model: inputs' 2 'nothing to run' "$tenon" run "$digits/digits.pb"
+gives 'needs of a model: outputs' 2 'nothing to run' "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy"
 if grep -qF 'image:0' out && grep -qF 'float32 [?, 8, 8, 1]' out && grep -qF 'probabilities:0' out && grep -qF 'class:0' out; then
   ok 'it names inputs with type and shape, and outputs'
 else
@@ -193,11 +194,11 @@ if [ -s found ] && [ "$wrong" -le 3 ]; then ok "digits: at least 297 of 300 are 
 if cmp -s -n 8 probabilities.npy "$digits/expected.npy"; then ok 'the saved file begins as NumPy writes it'; else not_ok 'the saved file begins as NumPy writes it'; fi
 gives 'a saved file can be fed again' 0 '^probabilities:0  float32 \[300, 10\]' "$tenon" run "$digits/digits.pb" \
   --fetch probabilities:0 --feed probabilities:0=probabilities.npy
-gives 'feeding in the middle of the graph' 0 '^\[9\]$' "$tenon" run "$digits/digits.pb" --fetch class:0 \
+gives 'feeding an intermediate value' 0 '^\[9\]$' "$tenon" run "$digits/digits.pb" --fetch class:0 \
   --feed logits:0='[[0,1,2,3,4,5,6,7,8,9]]'
 
 run "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" --fetch class:0 --steps 20
-if [ $status -eq 0 ] && grep -qE '^20 steps in .*; the first .*, median .*, 99 % within ' err; then ok '--steps says how long they took'; else not_ok '--steps says how long they took'; fi
+if [ $status -eq 0 ] && grep -qE '^20 steps in .*; the first .*, median .*, 99 % within ' err; then ok '--steps shows their times'; else not_ok '--steps shows their times'; fi
 run "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" --fetch class:0 --verbose
 if [ $status -eq 0 ] && grep -qE '^runtime direct .*direct\.so' err; then ok '--verbose names the runtime and its file'; else not_ok '--verbose names the runtime and its file'; fi
 LC_ALL=de_DE.UTF-8 run "$tenon" run types.pb --feed d:0=1.5 --fetch d:0
@@ -206,9 +207,9 @@ same 'numbers do not depend on the locale' wanted
 
 # ---- names ----
 
-gives 'unknown tensor to feed, with the near one' 1 "NOT_FOUND: feed 'imagee': .*did you mean 'image'" "$tenon" run "$digits/digits.pb" \
+gives 'unknown tensor to feed, with a suggestion' 1 "NOT_FOUND: feed 'imagee': .*did you mean 'image'" "$tenon" run "$digits/digits.pb" \
   --feed imagee:0=1 --fetch class:0
-gives 'unknown tensor to fetch, with the near one' 1 "NOT_FOUND: fetch 'Class': .*did you mean 'class'" "$tenon" run "$digits/digits.pb" \
+gives 'unknown tensor to fetch, with a suggestion' 1 "NOT_FOUND: fetch 'Class': .*did you mean 'class'" "$tenon" run "$digits/digits.pb" \
   --feed image:0="$digits/images.npy" --fetch Class
 gives 'unknown target' 1 "NOT_FOUND: target 'init'" "$tenon" run "$digits/digits.pb" --target init
 gives 'unknown initialiser' 1 "NOT_FOUND: init 'start'" "$tenon" run "$digits/digits.pb" --init start --fetch class
@@ -281,7 +282,7 @@ refuse s '[a]' 'must be quoted'
 refuse r 1 'values of type resource have no text form'
 refuse i32 "$(printf '%0300d' 0 | tr 0 '[')" 'nest deeper than 254'
 
-# ---- files that are fed ----
+# ---- fed files ----
 
 npy "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" 0 0 128 63 0 0 0 64 >good.npy
 npy "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }" 0 0 128 63 0 0 0 64 0 0 64 64 0 0 128 64 >fortran.npy
@@ -334,13 +335,13 @@ bad_npy empty.npy 'empty'
 bad_npy cut.npy 'ends at byte 60'
 bad_npy folder.npy 'is a directory'
 bad_npy bfloat.npy 'V2.*wanted float32'
-gives 'a file that is not there' 1 "NOT_FOUND: feed 'x:0': .*none.npy" "$tenon" run float.pb --feed x:0=none.npy --fetch x:0
-gives 'a file without the ending .npy' 1 'must end in .npy' "$tenon" run float.pb --feed x:0=float.pb --fetch x:0
+gives 'a missing file' 1 "NOT_FOUND: feed 'x:0': .*none.npy" "$tenon" run float.pb --feed x:0=none.npy --fetch x:0
+gives 'a file without the suffix .npy' 1 'must end in .npy' "$tenon" run float.pb --feed x:0=float.pb --fetch x:0
 
 printf 'a\000b' >bytes
 gives '@FILE feeds bytes' 0 "^b'a.x00b'$" "$tenon" run types.pb --feed s:0=@bytes --fetch s:0
 gives '@FILE for a number' 1 '@FILE feeds a string, but the model expects float32' "$tenon" run float.pb --feed x:0=@bytes --fetch x:0
-gives '@FILE that is not there' 1 "NOT_FOUND: feed 's:0': 'none'" "$tenon" run types.pb --feed s:0=@none --fetch s:0
+gives '@FILE that is missing' 1 "NOT_FOUND: feed 's:0': 'none'" "$tenon" run types.pb --feed s:0=@none --fetch s:0
 gives '@FILE that is a folder' 1 "'folder.npy' is a directory, wanted a regular file" "$tenon" run types.pb --feed s:0=@folder.npy --fetch s:0
 : >nothing
 gives '@FILE that is empty' 0 "^b''$" "$tenon" run types.pb --feed s:0=@nothing --fetch s:0
@@ -352,13 +353,13 @@ else
   skip 'a FIFO as file' 'mkfifo does not work here'
 fi
 
-# ---- models that are wrong ----
+# ---- invalid models ----
 
 echo '{ "node": [] }' >a.json
 mkdir saved
 : >saved/saved_model.pb
 
-gives 'model that is not there' 1 'NOT_FOUND: .*none.pb' "$tenon" run none.pb --fetch x
+gives 'missing model' 1 'NOT_FOUND: .*none.pb' "$tenon" run none.pb --fetch x
 gives 'model that is a folder' 1 'folder.npy. is a directory' "$tenon" inspect folder.npy
 printf 'this is no graph at all, but text' >text.pb
 gives 'model that is a text' 1 'INVALID_ARGUMENT: text.pb: this is text, wanted a GraphDef' "$tenon" inspect text.pb
@@ -381,23 +382,23 @@ gives 'cycle' 1 "INVALID_ARGUMENT: .*cycle.pb.*cycle" "$tenon" inspect cycle.pb
 gives 'missing input' 1 "INVALID_ARGUMENT: .*missing.pb.*missing" "$tenon" inspect missing.pb
 placeholder 'a b' 1 >name.pb
 node "$(printf 'a\033[2Jb')" NoOp >escape.pb
-gives 'what a file says does not reach the terminal as it is' 1 'a.x1b.2Jb' "$tenon" inspect escape.pb
+gives 'texts of a file are escaped before they are printed' 1 'a.x1b.2Jb' "$tenon" inspect escape.pb
 gives 'invalid name' 1 "INVALID_ARGUMENT: .*name.pb.*a b" "$tenon" inspect name.pb
 { placeholder x 1; type=3 node y Identity x; } >wrong.pb; type=
 gives 'input of another type' 1 "INVALID_ARGUMENT: wrong.pb: node 'y': .*float32, wanted int32" "$tenon" inspect wrong.pb
 constant one 1 >constant.pb
 gives 'constant' 0 '^\[1\.\]$' "$tenon" run constant.pb --fetch one
 constant big 1099511627776 >dims.pb
-gives 'dimension that lies' 1 "INVALID_ARGUMENT: .*node 'big': .*has 4 bytes, wanted 4398046511104" "$tenon" run dims.pb --fetch big
+gives 'false dimension' 1 "INVALID_ARGUMENT: .*node 'big': .*has 4 bytes, wanted 4398046511104" "$tenon" run dims.pb --fetch big
 constant huge 4611686018427387904 4611686018427387904 >product.pb
 gives 'product of dimensions that overflows' 1 "INVALID_ARGUMENT: .*node 'huge': .*too large" "$tenon" run product.pb --fetch huge
 { { field 1 x; field 2 Placeholder; { field 1 dtype; byte 18 2 40 1; } | wrap 5; } | wrap 1; } >kind.pb
 gives 'attribute of a wrong kind' 1 "INVALID_ARGUMENT: kind.pb: node 'x'.*dtype" "$tenon" inspect kind.pb
 { { field 1 x; field 2 Placeholder; } | wrap 1; } >noattr.pb
-gives 'attribute that is missing' 1 "INVALID_ARGUMENT: noattr.pb: node 'x'.*dtype" "$tenon" inspect noattr.pb
+gives 'missing attribute' 1 "INVALID_ARGUMENT: noattr.pb: node 'x'.*dtype" "$tenon" inspect noattr.pb
 { type=1 node y Identity; } >noinput.pb; type=
-gives 'input that is missing' 1 "INVALID_ARGUMENT: noinput.pb: node 'y'.*input" "$tenon" inspect noinput.pb
-# A function that is an attribute of a function and so on, 100,000 messages deep; lengths from the inside out.
+gives 'input without a value' 1 "INVALID_ARGUMENT: noinput.pb: node 'y'.*input" "$tenon" inspect noinput.pb
+# A function as an attribute of a function and so on, 100,000 messages deep; lengths from the innermost out.
 LC_ALL=C awk 'BEGIN {
   n = 100000; size = 2
   for (i = n; i > 0; i--) {
@@ -414,14 +415,15 @@ LC_ALL=C awk 'BEGIN {
   printf "%c%c", 24, 1 }' >nested.pb
 gives 'messages nested 100,000 deep' 1 'INVALID_ARGUMENT: nested.pb: .*(deep|nest)' "$tenon" inspect nested.pb
 { byte 10 200 1; printf 'short'; } >length.pb
-gives 'length that lies' 1 '(INVALID_ARGUMENT|DATA_LOSS): .*length.pb: byte 0' "$tenon" inspect length.pb
+gives 'false length' 1 '(INVALID_ARGUMENT|DATA_LOSS): .*length.pb: byte 0' "$tenon" inspect length.pb
 
 gives 'unknown op is kept' 0 'Frobnicate' "$tenon" inspect unknown.pb
 gives 'unknown op that is not needed' 0 '^good:0  float32' "$tenon" run unknown.pb --feed x=1 --fetch good:0
 gives 'unknown op that is needed' 1 "NOT_FOUND: .*(Frobnicate.*odd|odd.*Frobnicate)" "$tenon" run unknown.pb --feed x=1 --fetch after:0
 gives 'output of an unknown op can be fed' 0 '^after:0  float32' "$tenon" run unknown.pb --feed odd:0=1 --fetch after:0
 
-# A prefix of a model may be a model; anything else gives status 1 and names the file. Nothing may crash or hang.
+# A prefix of a model may be a model; otherwise the status is 1 and the error names the file.
+# Nothing may crash or hang.
 size=$(wc -c <"$digits/digits.pb")
 sweep=good
 i=0
@@ -431,7 +433,7 @@ while [ $i -lt 24 ]; do
   if [ $status -ne 1 ] || ! grep -qE '^tenon: [A-Z_]+: ' err || grep -q Sanitizer err; then sweep="cut at $((size * i / 24 + i * 7 % 5)) bytes"; break; fi
   i=$((i + 1))
 done
-if [ "$sweep" = good ]; then ok 'a model that is cut off gives an error'; else not_ok 'a model that is cut off gives an error' "$sweep"; fi
+if [ "$sweep" = good ]; then ok 'a truncated model is an error'; else not_ok 'a truncated model is an error' "$sweep"; fi
 
 # Bytes of the first nodes and of the last, changed one at a time.
 sweep=good
@@ -457,13 +459,13 @@ else
     --fetch f=arrays/a.npz:f --fetch i32:0=./arrays/a.npz:n
   gives 'an array by its key' 0 '^\[1\. 2\.\]$' "$tenon" run types.pb --feed f=arrays/a.npz:f --fetch f
   gives 'an array by its name in the archive' 0 '^7$' "$tenon" run types.pb --feed i32=arrays/a.npz:n.npy --fetch i32
-  gives 'a key that is not there' 1 "NOT_FOUND: feed 'f': 'arrays/a.npz' has no array 'g'; it has 'f', 'n'" "$tenon" run types.pb --feed f=arrays/a.npz:g --fetch f
+  gives 'a missing key' 1 "NOT_FOUND: feed 'f': 'arrays/a.npz' has no array 'g'; it has 'f', 'n'" "$tenon" run types.pb --feed f=arrays/a.npz:g --fetch f
   gives 'no key, and two arrays' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz' contains 2 arrays; select one, as in arrays/a.npz:f: the keys are f, n" "$tenon" run types.pb --feed f=arrays/a.npz --fetch f
   gives 'the array has another type' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz:n': .*int32.*wanted float32" "$tenon" run types.pb --feed f=arrays/a.npz:n --fetch f
-  gives 'what was there is replaced' 0 'saved in arrays/a.npz:b' "$tenon" run types.pb --feed b=true --fetch b=arrays/a.npz:b
+  gives 'existing files are replaced' 0 'saved in arrays/a.npz:b' "$tenon" run types.pb --feed b=true --fetch b=arrays/a.npz:b
   gives 'no key, and one array' 0 '^True$' "$tenon" run types.pb --feed b=arrays/a.npz --fetch b
   head -c 100 arrays/a.npz >arrays/cut.npz
-  gives 'an archive that is cut off' 1 "DATA_LOSS: feed 'b': 'arrays/cut.npz' is cut short" "$tenon" run types.pb --feed b=arrays/cut.npz:b --fetch b
+  gives 'a truncated archive' 1 "DATA_LOSS: feed 'b': 'arrays/cut.npz' is cut short" "$tenon" run types.pb --feed b=arrays/cut.npz:b --fetch b
   gives 'a text that looks like an archive, in quotes' 0 'a.npz:b' "$tenon" run types.pb --feed s='"a.npz:b"' --fetch s
 fi
 
@@ -473,22 +475,22 @@ mkdir results
 gives 'two fetches into one file' 2 'both be written' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npy --fetch x:0=results/../results/a.npy
 gives 'two fetches under one key' 2 "both be written to .* under the key 'a'" "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz:a --fetch x:0=./results/a.npz:a
 gives 'an .npz file without a key' 2 'the array needs a key' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz
-gives 'a file with another ending' 2 'must end in .npy' "$tenon" run float.pb --feed x=1 --fetch x=results/a.txt
-gives 'a folder that is not there' 1 "NOT_FOUND: cannot write 'nowhere/a.npy'" "$tenon" run float.pb --feed x=1 --fetch x=nowhere/a.npy
+gives 'a file with another suffix' 2 'must end in .npy' "$tenon" run float.pb --feed x=1 --fetch x=results/a.txt
+gives 'a missing folder' 1 "NOT_FOUND: cannot write 'nowhere/a.npy'" "$tenon" run float.pb --feed x=1 --fetch x=nowhere/a.npy
 gives 'a folder in the place of the file' 1 'it exists and is not a regular file' "$tenon" run float.pb --feed x=1 --fetch x=folder.npy
-gives 'a run that fails writes nothing' 1 'NOT_FOUND' "$tenon" run unknown.pb --feed x=1 --fetch good=results/a.npy --fetch after=results/b.npy
-nothing_left 'nothing is left behind by failed runs' results
+gives 'a failed run writes nothing' 1 'NOT_FOUND' "$tenon" run unknown.pb --feed x=1 --fetch good=results/a.npy --fetch after=results/b.npy
+nothing_left 'failed runs leave no files' results
 (ulimit -f 1 && exec "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" --fetch probabilities:0=results/p.npy) >out 2>err </dev/null
 status=$?
 if [ $status -eq 1 ] && grep -qE '^tenon: [A-Z_]+: .*p\.npy' err; then
-  ok 'a file that cannot be written whole is an error'
+  ok 'a file that cannot be written completely is an error'
 else
-  not_ok 'a file that cannot be written whole is an error'
+  not_ok 'a file that cannot be written completely is an error'
 fi
-nothing_left 'and no part of it is left' results
+nothing_left 'and no partial file is left' results
 printf old >results/keep.npy
 (ulimit -f 1 && exec "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" --fetch probabilities:0=results/keep.npy) >out 2>err </dev/null
-if [ "$(cat results/keep.npy)" = old ]; then ok 'the file that was there stays'; else not_ok 'the file that was there stays'; fi
+if [ "$(cat results/keep.npy)" = old ]; then ok 'the existing file is kept'; else not_ok 'the existing file is kept'; fi
 if [ -w /dev/full ]; then
   "$tenon" ops >/dev/full 2>err </dev/null
   status=$?
@@ -505,7 +507,7 @@ else
 fi
 { "$tenon" ops; echo $? >pipe_status; } 2>err </dev/null | head -n 1 >out
 status=$(cat pipe_status)
-if [ ! -s err ] && { [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; }; then ok 'a reader that goes away is no error'; else not_ok 'a reader that goes away is no error'; fi
+if [ ! -s err ] && { [ "$status" -eq 0 ] || [ "$status" -gt 128 ]; }; then ok 'a closed pipe is not an error'; else not_ok 'a closed pipe is not an error'; fi
 if [ "$(id -u)" -eq 0 ]; then
   skip 'files without permission' 'root may read and write everything'
 else
@@ -525,12 +527,12 @@ if grep -qE '^ *[0-9]+  Conv2D$' out && grep -qE '^  image:0 +float32 \[\?, 8, 8
 else
   not_ok 'inspect: ops with counts, inputs, all supported'
 fi
-gives 'inspect: what is not supported' 0 'Frobnicate +unknown op' "$tenon" inspect unknown.pb
-gives 'inspect: which outputs that concerns' 0 "after:0 .*needs Frobnicate, which is not supported" "$tenon" inspect unknown.pb
+gives 'inspect: unsupported ops' 0 'Frobnicate +unknown op' "$tenon" inspect unknown.pb
+gives 'inspect: affected outputs' 0 "after:0 .*needs Frobnicate, which is not supported" "$tenon" inspect unknown.pb
 printf 'node { name: "a" op: "Frobnicate" }\n' >alone.pbtxt
-gives 'inspect: an output that is not supported itself' 0 '^  a:0 .*  Frobnicate is not supported$' "$tenon" inspect alone.pbtxt
+gives 'inspect: an unsupported output' 0 '^  a:0 .*  Frobnicate is not supported$' "$tenon" inspect alone.pbtxt
 printf 'node { name: "a" op: "Frobnicate" } node { name: "go" op: "NoOp" input: "^a" }\n' >target.pbtxt
-gives 'inspect: a target that needs what is not supported' 0 "^  go  NoOp  needs Frobnicate, which is not supported .node 'a'.$" "$tenon" inspect target.pbtxt
+gives 'inspect: a target that needs unsupported ops' 0 "^  go  NoOp  needs Frobnicate, which is not supported .node 'a'.$" "$tenon" inspect target.pbtxt
 gives 'inspect: no constants' 0 '^1 node of 1 op; no constants$' "$tenon" inspect alone.pbtxt
 printf 'library { function { signature { name: "F" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } ret { key: "y" value: "x" } } }\n' >function.pbtxt
 gives 'inspect: functions' 0 '^  0  F\(x: float32\) -> \(y: float32\)$' "$tenon" inspect function.pbtxt
@@ -563,9 +565,9 @@ gives 'ops' 0 '^Conv2D +CPU +' "$tenon" ops
 gives 'ops PATTERN' 0 '^1 op$' "$tenon" ops MatMul
 gives 'ops --schema' 0 'MatMul\(a: T, b: T\)' "$tenon" ops --schema 'MatM*'
 gives 'ops --runtime' 0 '^1 op$' "$tenon" ops --runtime direct MatMul
-gives 'ops --runtime, one that there is not' 1 "NOT_FOUND: .*no runtime 'nowhere'" "$tenon" ops --runtime nowhere
+gives 'ops --runtime with a missing runtime' 1 "NOT_FOUND: .*no runtime 'nowhere'" "$tenon" ops --runtime nowhere
 gives 'ops --json' 0 '"name": "MatMul"' "$tenon" ops --json MatMul
-gives 'ops that there are not, with the near one' 1 "NOT_FOUND: .*'MatMull' \(did you mean 'MatMul'\?\)" "$tenon" ops MatMull
+gives 'unknown ops, with a suggestion' 1 "NOT_FOUND: .*'MatMull' \(did you mean 'MatMul'\?\)" "$tenon" ops MatMull
 if command -v python3 >/dev/null; then
   good=yes
   for command in "inspect --json $digits/digits.pb" "inspect --json unknown.pb" 'runtimes --json' 'ops --json'; do
@@ -586,21 +588,21 @@ else
   not_ok 'the demo recognises the digits and names the runtime'
 fi
 run "$build/examples/onednn_demo" direct
-if [ $status -eq 0 ] && grep -qE '^  oneDNN      ([0-9.]+ times as fast as without it: [0-9.]+ and [0-9.]+ ms|gains nothing|is not there)' out; then
-  ok 'the demo says what oneDNN gains'
+if [ $status -eq 0 ] && grep -qE '^  oneDNN      ([0-9.]+ times as fast as without it: [0-9.]+ and [0-9.]+ ms|gains nothing|is not installed)' out; then
+  ok 'the demo shows the speedup by oneDNN'
 else
-  not_ok 'the demo says what oneDNN gains'
+  not_ok 'the demo shows the speedup by oneDNN'
 fi
 TENON_PLUGIN_DISABLE=onednn run "$build/examples/onednn_demo"
 if [ $status -eq 0 ] && grep -q '^  oneDNN      is not there.*libdnnl-dev' out; then
-  ok 'without oneDNN the demo says how to get it'
+  ok 'without oneDNN the demo explains how to get it'
 else
-  not_ok 'without oneDNN the demo says how to get it'
+  not_ok 'without oneDNN the demo explains how to get it'
 fi
 LC_ALL=C run "$build/examples/digits_demo" --runtime direct --data "$digits"
-if [ $status -eq 0 ] && ! LC_ALL=C grep -q '[^ -~]' out; then ok 'the demo writes ASCII where there is nothing else'; else not_ok 'the demo writes ASCII where there is nothing else'; fi
+if [ $status -eq 0 ] && ! LC_ALL=C grep -q '[^ -~]' out; then ok 'the demo writes ASCII if the locale requires it'; else not_ok 'the demo writes ASCII if the locale requires it'; fi
 run "$build/examples/digits_demo" --runtime nowhere --data "$digits"
-if [ $status -eq 1 ] && grep -q 'NOT_FOUND' err; then ok 'the demo says when there is no such runtime'; else not_ok 'the demo says when there is no such runtime'; fi
+if [ $status -eq 1 ] && grep -q 'NOT_FOUND' err; then ok 'the demo reports a missing runtime'; else not_ok 'the demo reports a missing runtime'; fi
 
 (cd "$digits" && "$build/examples/minimal_demo") >out 2>err
 status=$?
@@ -610,7 +612,7 @@ sed '1d' "$src/examples/minimal/minimal.c" >wanted
 awk '/^## / { there = /^## Use it from C/ } /^```c$/ && there { on = 1; next } /^```$/ { on = 0 } on' "$src/README.md" >out
 status=0
 same 'the program in README.md is examples/minimal/minimal.c' wanted
-# The runtime of docs/plugin-guide.md, as its reader builds it.
+# The runtime of docs/plugin-guide.md, built as its readers do.
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/docs/plugin-guide.md" >timer.c
 mkdir timer
 if ${CC:-cc} -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=timer -I"$build/include" -I"$src/include" timer.c -o timer/timer.so >out 2>err; then

@@ -4,7 +4,7 @@
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" convert
 digits=$src/examples/digits
 
-# gives STATUS PATTERN COMMAND...: ends with the status, and says something that fits.
+# gives STATUS PATTERN COMMAND...: ends with the status and matching output.
 gives() {
   wanted=$1 pattern=$2
   shift 2
@@ -30,7 +30,7 @@ is 'a model in text form runs'
 gives 0 'y:0' "$tenon" inspect sum.pbtxt
 is 'inspect reads the text form'
 "$tenon" convert sum.pbtxt -o sum.pb >out 2>err && [ ! -s out ] && [ ! -s err ] && [ -s sum.pb ]
-is 'text to bytes, and nothing is said'
+is 'text to bytes, without output'
 gives 0 '3\.5\]' "$tenon" run sum.pb --feed 'x:0=[1, 2.5]' --fetch y:0
 is 'the bytes run'
 "$tenon" convert sum.pb --output=again.pbtxt >out 2>err && "$tenon" convert again.pbtxt -o again.pb >out 2>err && cmp sum.pb again.pb
@@ -38,17 +38,17 @@ is 'to text and back gives the same bytes'
 "$tenon" convert --text sum.pb -o /dev/stdout >out 2>err && cmp out again.pbtxt
 is 'text to standard output'
 sed 1d sum.pbtxt >model && gives 0 '3\.5\]' "$tenon" run model --feed 'x:0=[1, 2.5]' --fetch y:0
-is 'text that begins with a field is known without its ending'
+is 'text that begins with a field is recognised without the suffix'
 "$tenon" convert "$digits/digits.pb" -o digits.pb >out 2>err && cmp digits.pb "$digits/digits.pb"
-is 'a model that TensorFlow wrote stays as it is'
+is 'a model written by TensorFlow is unchanged'
 "$tenon" convert digits.pb -o digits.pbtxt && "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" \
   --fetch probabilities:0=one.npy >out 2>err && "$tenon" run digits.pbtxt --feed image:0="$digits/images.npy" \
   --fetch probabilities:0=two.npy >out 2>err && cmp one.npy two.npy
-is 'it gives the same in text form'
+is 'its text form gives the same results'
 
 printf 'node {\n  nam: "x"\n}\n' >bad.pbtxt
 gives 1 "^tenon: INVALID_ARGUMENT: bad.pbtxt:2:3: NodeDef has no field 'nam'" "$tenon" convert bad.pbtxt -o bad.pb && [ ! -e bad.pb ]
-is 'what is wrong is named with line and column'
+is 'errors have a line and a column'
 gives 1 '^tenon: NOT_FOUND: .*nothing.pb' "$tenon" convert nothing.pb -o x.pb
 is 'no such model'
 gives 1 '^tenon: NOT_FOUND: .*nowhere' "$tenon" convert sum.pb -o nowhere/x.pb

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tenon eager-demo: that memory is held as the strategies promise, what is printed and drawn of it, and what a wrong call
-# gives; and the example of eager sessions in README.md. Prints TAP.
+# tenon eager-demo: the memory use of each strategy, the text and picture of it, errors of wrong
+# calls; and the example of eager sessions in README.md. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" eager-demo
 
 # demo STATUS ARGUMENT...
@@ -10,13 +10,14 @@ demo() {
   shift
   run "$wanted" "$tenon" eager-demo "$@"
 }
-# has PATTERN: a line of standard output fits. told PATTERN: one of standard error. quiet: nothing was printed.
+# has PATTERN: a line of standard output matches. told PATTERN: a line of standard error. quiet:
+# nothing was printed.
 has() { grep -qE -e "$1" out; }
 told() { grep -qE -e "$1" err; }
 quiet() { [ ! -s out ]; }
-# holds FILTER: the JSON on standard output fits it.
+# holds FILTER: the JSON on standard output passes the filter.
 holds() { [ "$(jq -c "$1" out 2>&1)" = true ]; }
-# is_svg FILE: a picture in well-formed XML.
+# is_svg FILE: the file is a picture in well-formed XML.
 if command -v xmllint >/dev/null; then
   is_svg() { [ "$(xmllint --nonet --xpath 'local-name(/*)' "$1" 2>&1 | head -n 1)" = svg ]; }
 else
@@ -35,26 +36,26 @@ if command -v jq >/dev/null; then
   is '--json: all strategies'
   # S-EAG-02, S-EAG-16
   holds '[.runs[] | .iterations == 60 and .allocated == 6000 and .deleted == 6000] | all'
-  is 'each strategy has deleted all when its session is closed'
+  is 'each strategy has deleted everything when its session is closed'
   holds '[.runs[0, 1] | .peak_bytes >= 100000 and .peak_bytes <= 300000] | all'
-  is 'those that delete hold three iterations at most'
+  is 'the deleting strategies hold at most three iterations'
   # S-EAG-15
   holds '.runs[2] | .peak_bytes == 6000000 and .peak_iterations == 60 and .deleted_before_close == 0'
   is 'ON_SESSION_CLOSE holds n times m, and deletes nothing before'
   # S-EAG-07, S-EAG-14
   holds '.runs[1].deleted_before_close == 6000 and .runs[1].pauses > 0 and .runs[1].longest_pause_ns > 0
     and .runs[1].pause_ns >= .runs[1].longest_pause_ns and .runs[0].pauses == 0 and .runs[2].pauses == 0'
-  is 'safe points delete all, and are the only ones that pause'
+  is 'only safe points delete everything, and only they pause'
   holds '[.runs[] | .loop_ns > 0 and .close_ns > 0 and .deletions_per_second > 0] | all'
   is 'times and rates'
   holds '[.runs[] | .peak_bytes as $peak | ([.memory[][2]] | max) as $most | $most <= $peak and $most >= $peak * 0.9
     and .memory[-1][1] == 0 and ([.memory[] | .[1] <= .[2]] | all)] | all'
-  is 'memory over time ends with nothing and has the peak in it'
+  is 'memory over time ends at zero and contains the peak'
   holds '.runs[2].memory | [.[][2]] | .[:-2] | . == sort'
   is 'ON_SESSION_CLOSE only grows before it is closed'
   demo 0 --ops 3 --iterations 2 --bytes 5 --strategy on_session_close --plain --json &&
     holds '(.runs | length) == 1 and .runs[0].peak_bytes == 30 and .plain[0].at_end and .plain[0].tensors == 6'
-  is '--strategy in small letters, an odd size, --plain'
+  is '--strategy in lower case, an odd size, --plain'
   demo 0 --ops 10 --iterations 20 --strategy ON_SAFE_POINTS --strategy IN_BACKGROUND --plain --json &&
     holds '[.runs[].strategy] == ["ON_SAFE_POINTS","IN_BACKGROUND"] and (.plain | length) == 1 and .plain[0].at_end == false
       and .plain[0].tensors == 200 and .plain[0].deletions_per_second > 0'
@@ -87,7 +88,7 @@ is '--no-plot'
 demo 0 --ops 10 --iterations 5 --plain --no-plot && has '^without, each iteration( +-){5} +[0-9.]+' && has '^without, at the end( +-){5} +[0-9.]+'
 is '--plain: rows of tensors without a session'
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null && locale -a 2>/dev/null | grep -qix 'c.utf-\?8'; then
-  # on_terminal COLUMNS ENVIRONMENT... -- ARGUMENT...: leaves what the terminal shows in out.
+  # on_terminal COLUMNS ENVIRONMENT... -- ARGUMENT...: writes the contents of the terminal to out.
   on_terminal() {
     columns=$1
     shift
@@ -103,13 +104,13 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null && locale -a 2>/dev/nul
   }
   escape=$(printf '\033')
   on_terminal 100 NO_COLOR= -- --ops 100 --iterations 20 && has "$(printf '\342\226\210')" && has "${escape}\[34m" && has "^ +0 \+-{88}.?$"
-  is 'on a terminal: as wide as it, blocks of Unicode, in colour'
+  is 'on a terminal: its full width, blocks of Unicode, in colour'
   on_terminal 50 NO_COLOR=1 -- --ops 100 --iterations 20 && has "$(printf '\342\226\210')" && ! has "$escape" && has "^ +0 \+-{38}.?$"
   is 'on a narrow one, with NO_COLOR'
   on_terminal 80 LC_ALL=C -- --ops 100 --iterations 20 && ! has "$(printf '\342\226\210')" && has '###'
-  is 'ASCII where the locale is not UTF-8'
+  is 'ASCII if the locale is not UTF-8'
   on_terminal 80 LC_ALL=C -- --ops 1000 --iterations 3000 --strategy IN_BACKGROUND && has 'IN_BACKGROUND \[#*\.*\] [0-9]+/3000'
-  is 'a progress line when it takes long'
+  is 'a progress line if it takes long'
 else
   skip 'on a terminal' 'script does not work here, or there is no C.UTF-8'
 fi
@@ -126,15 +127,15 @@ demo 0 --ops 10 --iterations 2 --strategy ON_SAFE_POINTS --svg one.svg && is_svg
   demo 0 --ops 1 --iterations 1 --bytes 1 --svg least.svg && is_svg least.svg
 is '--svg: of one strategy, of one addition'
 demo 0 --ops 10 --iterations 5 --svg /dev/stdout && is_svg out && ! has STRATEGY
-is '--svg /dev/stdout gives the picture alone'
+is '--svg /dev/stdout writes only the picture'
 "$tenon" eager-demo --ops 10 --iterations 5 --svg /dev/stdout 2>err | cat >piped && is_svg piped
 is '... to a pipe, too'
 echo kept >there.svg
 demo 1 --ops 10 --iterations 5 --svg nowhere/x.svg && says "cannot write 'nowhere/x.svg'" && quiet &&
   demo 1 --ops 10 --iterations 5 --svg "$tmp" && says 'it exists and is a directory' && quiet
-is 'a place where no file can be is refused before the loop runs'
+is 'an unusable path is an error before the loop runs'
 demo 0 --ops 10 --iterations 5 --svg there.svg && is_svg there.svg && demo 2 --svg '' && says "--svg '': expected a file name"
-is 'a file that is there is replaced'
+is 'an existing file is replaced'
 if [ -w /dev/full ]; then
   demo 1 --ops 10 --iterations 5 --svg /dev/full && told "^tenon: RESOURCE_EXHAUSTED: cannot write '/dev/full': " && has '^STRATEGY'
   is 'a full disk: the picture'
@@ -149,10 +150,10 @@ if ! env --default-signal=PIPE true 2>/dev/null; then
 else
   { env --default-signal=PIPE "$tenon" eager-demo --ops 10 --iterations 5 2>err; echo $? >code; } | exec true
   [ "$(cat code)" = 141 ] && [ ! -s err ]
-  is 'a closed pipe ends it as any program'
+  is 'a closed pipe ends it like any program'
 fi
 
-# ---- what is wrong ----
+# ---- errors ----
 
 good=true
 for option in ops:10000000 iterations:1000000000 bytes:1073741824; do
@@ -167,32 +168,32 @@ demo 2 --strategy ON_SAVE_POINTS && says "--strategy 'ON_SAVE_POINTS': expected 
 is '--strategy takes one of three, each once'
 demo 2 --nothing && says "unknown option '--nothing'" && demo 2 --ops && says "option '--ops' requires a value" && demo 2 model.pb &&
   says "unexpected argument 'model.pb'" && demo 2 --option level && says "--option 'level': expected FIELD=VALUE"
-is 'options that are not there, or want a value'
+is 'unknown options, or options without a value'
 demo 2 --json --svg /dev/stdout && says 'both be written to standard output'
-is '--json and the picture on standard output are one too many'
+is '--json and the picture on standard output exclude each other'
 demo 1 --runtime nowhere && told '^tenon: NOT_FOUND: IN_BACKGROUND: .*nowhere.*direct' && quiet && demo 1 --option levl=1 && says levl && quiet
-is 'a runtime or an option that is not there'
+is 'an unknown runtime or option'
 demo 1 --ops 10000000 --bytes 1073741824 && says 'IN_BACKGROUND: 10000000 operations of 1073741824 bytes need about .*reduce --ops or --bytes' && quiet
-is 'an iteration beyond all memory'
+is 'an iteration beyond the memory'
 demo 1 --iterations 1000000000 --strategy ON_SESSION_CLOSE && quiet &&
   says 'ON_SESSION_CLOSE: --iterations 1000000000 hold about .* until the session is closed, .*: --iterations [0-9]+ would fit$'
-is 'a strategy that was named and does not fit is refused, with what would'
+is 'a named strategy that needs too much memory is an error that suggests another'
 demo 1 --ops 10 --iterations 10 --bytes 100000 --option memory_limit_bytes=250000 --strategy ON_SESSION_CLOSE
 if told '^tenon: RESOURCE_EXHAUSTED: ON_SESSION_CLOSE: iteration 1: operation [0-9]+: ' && quiet; then true; else false; fi
-is 'an addition that fails: strategy, iteration and number are named'
+is 'the error for a failed addition names strategy, iteration and number'
 if [ $sanitized = yes ] || ! (ulimit -v 1000000) 2>/dev/null; then
-  skip 'fewer iterations where memory is short' 'sanitizers need more addresses'
+  skip 'fewer iterations if memory is short' 'sanitizers need more addresses'
 else
   # shellcheck disable=SC2016
   run 0 sh -c 'ulimit -v 1000000; exec "$@"' sh "$tenon" eager-demo --ops 50 --iterations 2000 --bytes 16384 --no-plot &&
     told '^ON_SESSION_CLOSE runs [0-9]+ iterations, not 2000: it would hold about 1\.7 GB, but [0-9.]+ [MG]B are free' && has '^STRATEGY +ITERATIONS ' &&
     has '^IN_BACKGROUND +2000 +100000 +100000' && has '^ON_SESSION_CLOSE +[0-9]{2,3} ' && ! says .
-  is 'fewer iterations where memory is short, with a note'
+  is 'fewer iterations if memory is short, with a note'
 fi
 
 # ---- Ctrl-C ----
 
-# interrupted SIGNAL STATUS SECONDS ARGUMENT...: sends the signal after so many seconds.
+# interrupted SIGNAL STATUS SECONDS ARGUMENT...: sends the signal after some seconds.
 interrupted() {
   name=$1 wanted=$2 after=$3
   shift 3
@@ -218,13 +219,13 @@ if [ $caught = ignored ]; then
 else
   interrupted INT 130 1 --iterations 1000000000 --strategy ON_SAFE_POINTS --svg not.svg && has '^ON_SAFE_POINTS +[0-9]+ ' && [ ! -e not.svg ] &&
     told '^tenon: CANCELLED: interrupted after [0-9]+ of 1000000000 iterations with ON_SAFE_POINTS$'
-  is 'Ctrl-C shows what was measured, and writes no file: status 130'
+  is 'Ctrl-C shows the results so far, and writes no file: status 130'
 fi
 interrupted TERM 143 1 --iterations 1000000000 --strategy IN_BACKGROUND --json && { ! $jq || holds '.interrupted == true and .runs[0].iterations > 0
   and .runs[0].peak_iterations <= 3'; }
-is 'SIGTERM is as good; --json says that it was interrupted'
+is 'SIGTERM works, too; --json reports the interruption'
 
-# ---- what the documents say ----
+# ---- documentation ----
 
 run 0 "$tenon" eager-demo --help && cp out help && has '^Usage: tenon eager-demo' &&
   for option in $(grep -oE '^  --[a-z-]+' help); do sed 's/\\-/-/g' "$src/docs/tenon.1" | grep -q -e "$option" || exit 1; done &&

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The programs of examples/sessions as a reader runs them, and the same ways from C++. Prints TAP.
+# The programs of examples/sessions, run as a reader would, and the same calls from C++. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" examples
 echo '[3. 5.]' >sum
 
@@ -8,12 +8,13 @@ for way in plain scoped interactive; do
   run 0 "$build/examples/${way}_demo" && cmp -s out sum && [ ! -s err ]
   is "$way.c adds [1,2] and [2,3]"
   run 0 "$build/examples/${way}_demo" direct && cmp -s out sum
-  is "$way.c runs on the runtime that is named"
+  is "$way.c runs on the named runtime"
   run 1 "$build/examples/${way}_demo" nowhere && [ ! -s out ] && grep -q "'nowhere'" err
-  is "$way.c says when there is no such runtime"
+  is "$way.c reports a missing runtime"
 done
 
-# A reader's compiler may be stricter than ours, or one for C++; the library may be built in a way that it cannot link.
+# A reader's compiler may be stricter, or one for C++; the library may be built in a way that it
+# cannot link.
 cat >exception.cc <<'END'
 #include <cstdio>
 #include <stdexcept>
@@ -33,7 +34,7 @@ int main()
   int good = 0;
   tn_graph_create(&graph, &err);
   tn_session_options_create(&options, &err);
-  tn_session_options_set_string(options, "session_name", "once", &err); /* a second one needs the first to be gone */
+  tn_session_options_set_string(options, "session_name", "once", &err); /* the name can be used again only after the first session has ended */
   for (int i = 0; i < 3; i++) {
     try {
       scope(graph, options, &err);

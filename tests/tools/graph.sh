@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tenon graph: what is drawn, what is folded, and what happens when dot or the disk does not do its part. Prints TAP.
+# tenon graph: what is drawn, what is folded, and failures of dot or the disk. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" graph
 digits=$src/examples/digits/digits.pb
 
@@ -10,7 +10,7 @@ graph() {
   shift
   run "$wanted" "$tenon" graph "$@"
 }
-# box NAME [TEXT]: there is such a box, with the text in its line; arrow FROM TO [TEXT]: there is such an arrow.
+# box NAME [TEXT]: the box exists, with the text in its line; arrow FROM TO [TEXT]: the arrow exists.
 box() { grep -F "\"$1\" [label=<" out | grep -qF -e "${2-}"; }
 arrow() { grep -F "\"$1\" -> \"$2\"" out | grep -qF -e "${3-}"; }
 boxes() { grep -c ' \[label=<<' out; }
@@ -38,20 +38,20 @@ is 'no model'
 graph 2 a.pb b.pb && says "'b.pb' is a second one"
 is 'two models'
 graph 2 "$digits" -o picture.jpg && says "'picture.jpg'.*\.svg, \.png, \.pdf, \.dot or \.gv" && [ ! -e picture.jpg ]
-is 'an unknown ending names those that there are'
+is 'the error for an unknown suffix lists the suffixes'
 graph 2 "$digits" -o picture && says '\.svg'
-is 'no ending'
+is 'no suffix'
 graph 2 "$digits" -o .svg && says '\.svg'
-is 'nothing but an ending'
+is 'only a suffix'
 graph 2 "$digits" --depth 2 && says 'requires --around'
 is '--depth without --around'
 graph 2 "$digits" --fold 0 && says "--fold '0': expected a number from 1" && graph 2 "$digits" --fold x && graph 2 "$digits" --fold 2x &&
   graph 2 "$digits" --fold -1 && graph 2 "$digits" --around conv1 --depth 99999999999999999999
-is 'numbers that are none'
+is 'invalid numbers'
 graph 2 "$digits" --fast && says "unknown option '--fast'"
 is 'unknown option'
 graph 1 none.pb && says 'none.pb'
-is 'a model that is not there'
+is 'a missing model'
 good=yes
 for option in $(grep -oE -e '--[a-z-]+' help | sort -u); do
   sed 's/\\-/-/g' "$src/docs/tenon.1" | grep -q -e "$option" || good=no
@@ -70,7 +70,7 @@ is 'an output is marked, with its shape'
 arrow image conv1 '?x8x8x1 float32'
 is 'shape and type are beside the arrow'
 box conv1 'weights 3x3x1x32' && ! box conv1/weights && ! box conv1/ReadVariableOp
-is 'weights behind an Identity are a line in the box of their user'
+is 'weights read through an Identity are a line in the box of their user'
 box flatten 'shape [-1 256]' && box class 'dimension 1'
 is 'small constants are shown as values'
 box conv1 'strides = [1, 1, 1, 1]'
@@ -85,17 +85,17 @@ is 'the same text every time, and in a file'
 { placeholder x; T=FLOAT; node a/b/y Identity x; node a/b/z Relu a/b/y; node a/w Neg a/b/z ^x; node a/v Neg a/w; node end NoOp ^a/v; node dense/MatMul Relu x
   node dense Neg dense/MatMul; node a/b/twice AddV2 a/b/z a/b/z; T=; } | sed 's/\(NoOp".*\) attr.*/\1 }/' >scopes.pbtxt
 graph 0 scopes.pbtxt && grep -qF 'subgraph "cluster a" {' out && grep -qF '    subgraph "cluster a/b" {' out
-is 'name scopes are frames in each other'
+is 'name scopes are nested frames'
 sed -n '/cluster dense"/,/^  }/p' out | grep -qF '"dense" [label' && grep -A1 -F '"cluster a/b"' out | grep -qF 'label=<b>'
-is 'a node belongs into the scope that has its name and feeds it'
+is 'a node belongs to the scope of its name if it feeds that scope'
 arrow a/v end 'style=dashed' && arrow x a/w 'style=dashed' && ! arrow x a/b/y dashed
 is 'control edges are dashed'
 [ "$(grep -cF '"a/b/z" -> "a/b/twice"' out)" -eq 1 ] && arrow a/b/z a/b/twice '" ?x8 float32"'
-is 'a tensor that is taken twice is one arrow'
+is 'a tensor that is used twice is one arrow'
 box a/w '>w</font>'
 is 'names are relative to the frame'
 graph 0 scopes.pbtxt --names && box a/b/z '>a/b/z</font>'
-is '--names gives them in full'
+is '--names shows full names'
 
 long=$(printf '%0200d' 7)
 { placeholder x; T=FLOAT; node "b$long" Relu x; T=; } >long.pbtxt
@@ -104,31 +104,31 @@ is 'a long name is shortened in the middle'
 { printf 'node { name: "s" op: "Const" attr { key: "dtype" value { type: DT_STRING } } attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { } string_val: "<i>\\"&\\\\\\n\\001\\377]>" } } } }\n'
   printf 'node { name: "q" op: "Odd" input: "s" attr { key: "\\"a\\\\" value { s: "<\\"\\\\\\000\\377\\342\\202\\254>" } } }\n'; } >odd.pbtxt
 graph 0 odd.pbtxt && box q '&lt;i&gt;&quot;&amp;' && box q '\"a\\ = <\"\\?�€>'
-is 'what means something to Graphviz is quoted'
+is 'special characters of Graphviz are quoted'
 printf '\042\002\010\033' >empty.pb # versions alone
 graph 0 empty.pb && grep -q '^digraph "empty.pb" {$' out
 is 'a graph without nodes'
 { T=FLOAT; placeholder x; node enter Enter x; node merge Merge enter next; node next NextIteration merge; T=; } |
   sed '/Enter/s/ }$/ attr { key: "frame_name" value { s: "f" } } }/; /Merge/s/ }$/ attr { key: "N" value { i: 2 } } }/' >loop.pbtxt
 graph 0 loop.pbtxt && arrow merge next && arrow next merge constraint=false && ! arrow merge next constraint
-is 'a loop: the way back does not turn it upside down'
+is 'a loop: the back edge does not reverse the order'
 sed -n '4p;3p;2p;1p' loop.pbtxt >reversed.pbtxt && graph 0 reversed.pbtxt && arrow next merge constraint=false && ! arrow merge next constraint
-is 'a loop in a file in the other order'
+is 'a loop in a file in reverse order'
 func='value { func { name: "body" attr { key: "T" value { type: DT_FLOAT } } attr { key: "in" value { func { name: "deep" } } } } }'
 { placeholder x; printf 'node { name: "call" op: "Frob" input: "x" attr { key: "f" %s } attr { key: "all" value { list { func { name: "a<b" } func { name: "c" } } } } }\n' "$func"
   T=FLOAT; node two Relu call:1; T=; } >calls.pbtxt
 graph 0 calls.pbtxt && box call '>f: body</font>' && box call '>all: a&lt;b</font>' && box call '>all: c</font>'
-is 'what a node calls is in its box'
+is 'functions called by a node are in its box'
 box call 'f = body[T = float32, in = deep]' && box call 'all = [a<b, c]'
 is 'functions with their attributes are in the tooltip'
 arrow call two '" :1"'
-is 'an output of an unknown op but the first has its number'
+is 'outputs of an unknown op after the first have numbers'
 printf 'node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } tensor_content: "1234" } } } }\n' >broken.pbtxt
 graph 0 broken.pbtxt && box c '>unreadable</font>' && ! grep -qF '></font>' out
 is 'a constant that cannot be read'
 run 0 "$tenon" inspect broken.pbtxt && grep -qF '1 constant cannot be read' out && grep -qF "node 'c': attribute 'value': tensor_content has 4 bytes" out &&
   run 0 "$tenon" inspect --json broken.pbtxt && grep -qF '"first_not_readable": "c"' out
-is 'inspect says which constant cannot be read'
+is 'inspect names a constant that cannot be read'
 deep=$(awk 'BEGIN { for (i = 0; i < 3000; i++) printf "d/"; print "x" }')
 { placeholder x; T=FLOAT; node "$deep" Relu x; node "${deep}y" Relu "$deep"; T=; } >deep.pbtxt
 graph 0 deep.pbtxt && [ "$(grep -c subgraph out)" -eq 1 ]
@@ -136,7 +136,7 @@ is 'scopes 3,000 deep'
 
 # ---- folding ----
 
-# A chain of 40 layers with 10 nodes each, one of them with a scope in it.
+# A chain of 40 layers with 10 nodes each, one of which has a nested scope.
 {
   placeholder x
   last=x
@@ -151,19 +151,19 @@ is 'scopes 3,000 deep'
 graph 0 layers.pbtxt && [ "$(boxes)" -le 150 ] && [ "$(boxes)" -ge 20 ]
 is '401 nodes are folded into at most 150 boxes'
 box 'net/layer_7/*' '10 nodes' && box 'net/layer_7/*' '10 Relu' && arrow 'net/layer_7/*' 'net/layer_8/*' '?x8 float32'
-is 'a folded scope says what is in it'
+is 'a folded scope lists its contents'
 head -n 3 out | grep -qF '400 in 40 folded boxes'
-is 'the title says how much is folded'
+is 'the title counts folded nodes'
 graph 0 layers.pbtxt --no-fold && [ "$(boxes)" -eq 401 ]
 is '--no-fold folds nothing'
 graph 0 layers.pbtxt --fold 5 && [ "$(boxes)" -le 5 ]
 is '--fold 5'
 graph 0 layers.pbtxt --fold 1000 && [ "$(boxes)" -eq 401 ]
-is '--fold with room for all'
+is '--fold with enough boxes'
 graph 0 layers.pbtxt --around net/layer_9/ && box net/layer_9/inner/h && arrow net/layer_8/j net/layer_9/a && [ "$(boxes)" -eq 12 ] &&
   grep -qF '[label="1 more"' out
 is '--around SCOPE opens it, with its neighbours'
-# A loop that was unrolled: no names to go by, only the order.
+# An unrolled loop: names do not help, only the order.
 {
   placeholder x
   T=FLOAT
@@ -178,7 +178,7 @@ is '--around SCOPE opens it, with its neighbours'
   T=
 } >unrolled.pbtxt
 graph 0 unrolled.pbtxt --fold 40 && [ "$(boxes)" -le 40 ] && box 'cell/MatMul…Tanh_9/*' '10 × 3 nodes'
-is 'repeated parts in one scope are folded as such'
+is 'repeated parts of a scope are folded as repetitions'
 
 # ---- around ----
 
@@ -191,14 +191,14 @@ is '--depth 0'
 graph 0 "$digits" --around conv2/weights --depth 1 && box conv2/weights && arrow conv2/weights conv2/ReadVariableOp
 is '--around a constant draws it'
 graph 1 "$digits" --around conv22 && says "around 'conv22': .*did you mean 'conv2'"
-is 'an unknown name comes with the near ones'
+is 'the error for an unknown name has suggestions'
 graph 1 "$digits" --around '' && says 'empty'
 is 'an empty name'
 
 # ---- files ----
 
 graph 1 "$digits" -o nowhere/a.dot && says "cannot write 'nowhere/a.dot': No such file"
-is 'a folder that is not there'
+is 'a missing folder'
 mkdir folder.dot results
 graph 1 "$digits" -o folder.dot && says "cannot write 'folder.dot': it exists and is a directory"
 is 'a folder in the place of the file'
@@ -207,12 +207,12 @@ chmod 640 results/keep.dot
 (ulimit -f 1 && exec "$tenon" graph layers.pbtxt --no-fold -o results/keep.dot) >out 2>err </dev/null
 status=$?
 [ $status -eq 1 ] && says "cannot write 'results/keep.dot'" && [ "$(cat results/keep.dot)" = old ] && [ "$(ls -A results)" = keep.dot ]
-is 'a file that cannot be written whole: the old one stays, nothing else is left'
+is 'a file that cannot be written completely: the old one is kept, and no other is left'
 graph 0 "$digits" -o results/keep.dot && cmp -s results/keep.dot digits.dot && case $(ls -l results/keep.dot) in -rw-r-----*) ;; *) false ;; esac
-is 'a file that is replaced keeps its permissions'
+is 'a replaced file keeps its permissions'
 ln -s results/keep.dot link.dot
 graph 0 scopes.pbtxt -o link.dot && [ -h link.dot ] && grep -q 'digraph "scopes.pbtxt"' results/keep.dot
-is 'a symbolic link stays'
+is 'a symbolic link is kept'
 if [ -w /dev/full ]; then
   "$tenon" graph "$digits" >/dev/full 2>err </dev/null
   [ $? -eq 1 ] && grep -q '^tenon: RESOURCE_EXHAUSTED: standard output: ' err
@@ -222,16 +222,16 @@ else
 fi
 { sleep 1; "$tenon" graph "$digits" 2>err; echo $? >code; } </dev/null | :
 [ "$(cat code)" -gt 128 ] && [ ! -s err ]
-is 'a reader that is gone ends it quietly'
+is 'a closed pipe ends it quietly'
 
-# ---- dot, played by scripts ----
+# ---- dot, replaced by scripts ----
 
-# A folder with all programs but dot.
+# A folder with all programs except dot.
 mkdir bin fake
 (IFS=:; for folder in $PATH; do [ -d "$folder" ] && ln -s "$folder"/* bin/ 2>/dev/null; done)
 rm -f bin/dot
 PATH=$tmp/bin run 1 "$tenon" graph "$digits" -o none.svg && says "'dot' is not in PATH: install the package graphviz.*-o FILE.dot"
-is 'without dot, the message says what to install and what works'
+is 'without dot, the message names the package and the formats that work'
 [ ! -e none.svg ] && PATH=$tmp/bin run 0 "$tenon" graph "$digits" -o none.dot
 is 'DOT text needs no dot'
 # play NAME STATUS PATTERN, with the script on standard input.
@@ -251,7 +251,7 @@ is 'dot is killed'
 play silent 1 'dot produced no output' <<'END'
 cat >/dev/null
 END
-is 'dot gives nothing'
+is 'dot writes nothing'
 model=layers.pbtxt
 play deaf 1 'dot ended with status 1' <<'END'
 exec <&-; exit 1
@@ -261,12 +261,12 @@ play loud 0 '' <<'END'
 i=0; while [ $i -lt 4000 ]; do echo 'a warning of forty characters, or a few more'; i=$((i + 1)); done >&2; cat; cat /dev/null
 END
 grep -q '^digraph' results/loud.svg && grep -q '^dot: a warning' err && [ "$(wc -l <err)" -le 4 ]
-is 'dot says much before it reads: neither waits for the other, and the first lines are passed on'
+is 'dot writes much before it reads: neither blocks the other, and the first lines are passed on'
 play argument 0 '' <<'END'
 cat >/dev/null; echo "$@"
 END
 [ "$(cat results/argument.svg)" = -Tsvg ]
-is 'what dot is asked for'
+is 'the arguments of dot'
 model=
 
 # ---- the real one ----
@@ -279,9 +279,9 @@ else
   graph 0 "$digits" -o d.png && [ "$(head -c 4 d.png | tail -c 3)" = PNG ]
   is 'PNG'
   graph 0 "$digits" -o d.PDF && [ "$(head -c 4 d.PDF)" = %PDF ]
-  is 'PDF, whatever the case of the ending'
+  is 'PDF, with a suffix in upper or lower case'
   graph 0 odd.pbtxt -o odd.svg && [ ! -s err ] && grep -q '&lt;i&gt;&quot;&amp;' odd.svg
-  is 'odd texts are drawn without a complaint'
+  is 'unusual texts are drawn without warnings'
   for model in scopes loop deep long unrolled layers; do graph 0 $model.pbtxt -o $model.svg && [ ! -s err ] || break; done
   is 'every model of this test'
   sum=$(cksum <d.svg)
@@ -298,12 +298,12 @@ else
   fi
 fi
 
-# ---- the head ----
+# ---- the title ----
 
 graph 0 "$digits" && grep -qE '^  graph \[label=<digits.pb: 35 nodes(&#160;){5,}<br align="left"/>18 constants are shown in the boxes of their users(&#160;){9,}<br align="left"/>' out
-is 'each part of the title is a line with room for a wider font'
+is 'each part of the title is a line, with room for a wider font'
 grep -qE '^  graph .*<font color="#2f8f4a">.</font> input.*<font color="#c9741a">.</font> output' out && ! grep -qE '^  graph .*state' out
-is 'the legend has the colours that there are'
+is 'the legend has the colours in use'
 
 # ---- columns ----
 
@@ -312,19 +312,19 @@ is 'the legend has the colours that there are'
     45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60; do node "n$k" Relu "$before"; before=n$k; done; T=; } >chain.pbtxt
 graph 0 chain.pbtxt --no-fold && grep -qF '"*1 out" [label="1", shape=circle' out && grep -qF '"*1 in" [label="1", shape=circle' out &&
   [ "$(grep -cE '"n[0-9]+" -> "\*[0-9]+ out"' out)" = "$(grep -cE '"\*[1-9] in" -> "n[0-9]+"' out)" ]
-is 'a long chain goes on in other columns, from circle to circle'
+is 'a long chain continues in other columns, at numbered circles'
 { sed -nE 's/^  "(n[0-9]+)" -> "(\*[0-9]+) out".*/\2 \1/p' out | sort >from; sed -nE 's/^  "(\*[1-9]) in" -> "(n[0-9]+)";.*/\1 \2/p' out | sort >to; }
 join from to | awk '{ sub(/n/, "", $2); sub(/n/, "", $3); if ($3 != $2 + 1) bad = 1; n++ } END { exit bad || n < 1 }'
-is 'where an arrow ends the same arrow goes on'
+is 'each circle that ends an arrow has one that continues it'
 graph 0 chain.pbtxt --no-fold --columns 1 && ! grep -q 'circle' out && arrow n29 n30 && graph 0 chain.pbtxt --no-fold --columns 4 &&
   [ "$(grep -c 'shape=circle' out)" -eq 6 ] && graph 2 chain.pbtxt --columns 0 && says "'0': expected a number from 1"
-is '--columns N says how many'
+is '--columns N sets the number'
 graph 0 "$digits" && ! grep -q circle out
-is 'what is short is one column'
+is 'a short chain is one column'
 if command -v dot >/dev/null; then
   graph 0 chain.pbtxt --no-fold -o chain.svg && sed -nE 's/^<svg width="([0-9]+)pt" height="([0-9]+)pt".*/\1 \2/p' chain.svg |
     awk '{ n++; bad = $2 > 6 * $1 } END { exit bad || n == 0 }'
-  is 'so the picture is no ribbon'
+  is 'the picture is not a ribbon'
 fi
 
 echo "1..$n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oracle_run itself: that it passes what is right and finds what is not. Each test writes a small folder of cases and
- * runs the program on it. */
+/* oracle_run itself: it passes correct results and detects wrong ones. Each test writes a small
+ * folder of cases and runs the program on it. */
 #define _GNU_SOURCE
 #include "conformance/support/session_kit.h"
 
@@ -58,7 +58,7 @@ static void add_array(zip_t *zip, const char *name, unsigned char *bytes, size_t
   REQUIRE(zip_file_add(zip, name, source, ZIP_FL_OVERWRITE) >= 0);
 }
 
-/* Case `name`: y = op(x) on the vector [1, 2], with what it is said to give. */
+/* Case `name`: y = op(x) on the vector [1, 2], with the expected result. */
 static void write_case(const char *name, const char *op, const float *expected)
 {
   char file[100];
@@ -120,7 +120,7 @@ static int run(const char *options)
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void oracle_run__passes_what_is_right(void)
+static void oracle_run__passes_correct_results(void)
 {
   make_folder("right");
   write_case("f/case", "Neg", (float[]){ -1, -2 });
@@ -134,7 +134,7 @@ static void oracle_run__passes_what_is_right(void)
   CHECK_CONTAINS(output, "\n1 passed, 0 failed, 0 skipped\n");
 }
 
-static void oracle_run__finds_a_wrong_value(void)
+static void oracle_run__detects_a_wrong_value(void)
 {
   make_folder("value");
   write_case("f/case", "Neg", (float[]){ -1, -2.5f });
@@ -145,42 +145,42 @@ static void oracle_run__finds_a_wrong_value(void)
   CHECK_CONTAINS(output, "\n0 passed, 1 failed, 0 skipped\n");
 }
 
-static void oracle_run__finds_a_wrong_status(void)
+static void oracle_run__detects_a_wrong_status(void)
 {
   make_folder("status");
   write_case("f/case", "Neg", (float[]){ -1, -2 });
   write_index("Neg", "y:0", "\"OUT_OF_RANGE\"");
   CHECK_INT(run(""), 1);
   CHECK_CONTAINS(output, "got OK, expected OUT_OF_RANGE");
-  write_index("Neg", "nobody:0", "\"OUT_OF_RANGE\"");
+  write_index("Neg", "absent:0", "\"OUT_OF_RANGE\"");
   CHECK_INT(run(""), 1);
   CHECK_CONTAINS(output, "expected OUT_OF_RANGE, got: NOT_FOUND");
-  write_index("Neg", "nobody:0", "\"OUT_OF_RANGE|NOT_FOUND\"");
+  write_index("Neg", "absent:0", "\"OUT_OF_RANGE|NOT_FOUND\"");
   CHECK_INT(run(""), 0);
   CHECK_CONTAINS(output, "\n1 passed, 0 failed, 0 skipped\n");
-  write_index("Neg", "nobody:0", "null");
+  write_index("Neg", "absent:0", "null");
   CHECK_INT(run(""), 1);
 }
 
-static void oracle_run__a_claimed_op_may_not_be_missing(void)
+static void oracle_run__a_claimed_op_must_not_be_missing(void)
 {
   make_folder("missing");
-  write_case("f/case", "NobodyKnowsThisOp", (float[]){ -1, -2 });
-  write_index("NobodyKnowsThisOp", "y:0", "null");
+  write_case("f/case", "NoSuchOp", (float[]){ -1, -2 });
+  write_index("NoSuchOp", "y:0", "null");
   CHECK_INT(run(""), 0);
-  CHECK_CONTAINS(output, "SKIP f/case: op 'NobodyKnowsThisOp' is not registered");
+  CHECK_CONTAINS(output, "SKIP f/case: op 'NoSuchOp' is not registered");
   CHECK_CONTAINS(output, "\n0 passed, 0 failed, 1 skipped\n");
-  write_text("ops.txt", "Placeholder NobodyKnowsThisOp");
+  write_text("ops.txt", "Placeholder NoSuchOp");
   CHECK_INT(run(""), 1);
-  CHECK_CONTAINS(output, "op 'NobodyKnowsThisOp' is claimed, but is not registered");
+  CHECK_CONTAINS(output, "op 'NoSuchOp' is claimed, but is not registered");
 }
 
-static void oracle_run__finds_a_damaged_case(void)
+static void oracle_run__detects_a_damaged_case(void)
 {
   make_folder("damaged");
   write_case("f/case", "Neg", (float[]){ -1, -2 });
   write_index("Neg", "y:0", "null");
-  write_text("f/case.npz", "this is no zip file");
+  write_text("f/case.npz", "this is not a zip file");
   CHECK_INT(run(""), 1);
   CHECK_CONTAINS(output, "f/case.npz");
   REQUIRE_INT(unlink(in_folder("f/case.npz")), 0);
@@ -210,7 +210,7 @@ static void oracle_run__selects_and_writes_json(void)
   CHECK_CONTAINS(output, "\"id\": \"f/case\"");
 }
 
-/* A model: a case.json with its own .npy files; another format is skipped, with words. */
+/* A model: a case.json with its own .npy files; another format is skipped with a reason. */
 static void oracle_run__runs_models(void)
 {
   static const char *const text =
@@ -239,7 +239,8 @@ static void oracle_run__runs_models(void)
   CHECK_CONTAINS(output, "SKIP models/m: no importer for the format 'savedmodel' yet");
 }
 
-/* Cases "f/case" and "f/second" on a runtime that ends badly: each has failed, and the run gets to its end. */
+/* Cases "f/case" and "f/second" on a runtime that ends badly: each has failed, and the run is
+ * completed. */
 static void run_crashing(const char *options, const char *how)
 {
   static const char *const entry =
@@ -269,7 +270,7 @@ static void oracle_run__outlives_crashes_and_hangs(void)
   run_crashing("--runtime test.crashing:how=hang --timeout 1", "still running after 1 seconds");
 }
 
-/* What some kernel of the device claims, and whether a case has it run there. */
+/* The claims of the device's kernels, and whether a case ran them there. */
 static void oracle_run__takes_a_sample(void)
 {
   char options[600];
@@ -306,11 +307,11 @@ static void oracle_run__wrong_calls(void)
 }
 
 TAP_MAIN(
-    TAP_TEST(oracle_run__passes_what_is_right),
-    TAP_TEST(oracle_run__finds_a_wrong_value),
-    TAP_TEST(oracle_run__finds_a_wrong_status),
-    TAP_TEST(oracle_run__a_claimed_op_may_not_be_missing),
-    TAP_TEST(oracle_run__finds_a_damaged_case),
+    TAP_TEST(oracle_run__passes_correct_results),
+    TAP_TEST(oracle_run__detects_a_wrong_value),
+    TAP_TEST(oracle_run__detects_a_wrong_status),
+    TAP_TEST(oracle_run__a_claimed_op_must_not_be_missing),
+    TAP_TEST(oracle_run__detects_a_damaged_case),
     TAP_TEST(oracle_run__selects_and_writes_json),
     TAP_TEST(oracle_run__runs_models),
     TAP_TEST(oracle_run__outlives_crashes_and_hangs),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tenon plan: what is said of a plan, and what a wrong call gives. Prints TAP.
+# tenon plan: its output for a plan, and errors of wrong calls. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" plan
 digits=$src/examples/digits/digits.pb
 
@@ -10,31 +10,31 @@ plan() {
   shift
   run "$wanted" "$tenon" plan "$@"
 }
-# has PATTERN: a line of standard output fits.
+# has PATTERN: a line of standard output matches.
 has() { grep -qE -e "$1" out; }
 
-# ---- what is shown ----
+# ---- output ----
 
 plan 0 "$digits" && has '^digits\.pb: 35 nodes, 34 needed, [0-9]+ left at level 1$'
-is 'the headline counts nodes'
+is 'the first line counts nodes'
 has '^  identity +8 ' && has '^  fuse +[0-9]+ +[0-9]+ +.*product_bias 4'
 is 'each pass with its changes, and the rewrites by name'
 has '^  Conv2D +3 +0$' && has '^  _TnConv2D +0 +3$'
 is 'ops before and after'
 has '%0 +_TnConv2D +conv1/relu +[a-z0-9_]+.* image, conv1/weights, conv1/bias$' && has '^Gives probabilities:0, class:0$'
-is 'instructions with what they read, and the outputs'
+is 'instructions with their inputs, and the outputs'
 ! has 'memory of a step'
-is 'without a step no memory is known'
+is 'without a step memory is unknown'
 plan 0 "$digits" --step && has '^memory of a step [0-9.]+ k?B, of which at most [0-9.]+ k?B live at one time'
-is '--step tells the memory of a step'
+is '--step shows the memory of a step'
 plan 0 "$digits" --fetch class && ! has 'Softmax' && has '^Gives class$'
-is '--fetch names what is needed'
+is '--fetch selects the outputs'
 plan 0 "$digits" --feed logits --fetch probabilities && has '^1 instruction in 1 segment' && has 'Softmax +probabilities .* logits$'
-is 'values in the middle are fed'
+is 'intermediate values are fed'
 plan 0 "$digits" --feed "logits=[[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]]" --fetch probabilities && has '^memory of a step'
 is 'a feed with a value runs a step'
 plan 0 "$digits" --disable fuse --disable identity && has '^  fuse +0 +[0-9]+ +off$' && has '^  identity +0 +[0-9]+ +off$' && ! has _TnConv2D
-is '--disable switches passes off'
+is '--disable disables passes'
 plan 0 "$digits" --level 0 && has 'left at level 0$' && ! has '^  Pass'
 is 'at level 0 no pass runs'
 plan 0 --passes && has '^fold +[a-z]' && has '^algebra +[a-z]'
@@ -60,7 +60,7 @@ fi
   done
 } >long.pbtxt
 plan 0 long.pbtxt && has '10 more \(--all\)' && has '%0 +Softmax' && has '%49 +Softmax' && ! has '%25 '
-is 'the middle of a long plan is left out'
+is 'the middle of a long plan is omitted'
 plan 0 long.pbtxt --all && has '%25 ' && ! has 'more \(--all\)'
 is '--all shows it'
 
@@ -86,7 +86,7 @@ node { name: "v" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } 
 node { name: "read" op: "ReadVariableOp" input: "v" attr { key: "dtype" value { type: DT_FLOAT } } }
 END
 plan 0 handle.pbtxt && has '%0 +VarHandleOp +v +[a-z_]+ *$' && ! grep -q null out
-is 'an instruction that reads nothing'
+is 'an instruction without inputs'
 
 # ---- pictures ----
 
@@ -95,7 +95,7 @@ is '-o draws the graph before and after'
 grep -qE '"conv1/relu" \[label=.*weights 3x3x1x32.*fillcolor="#fff6d6"' g.dot && grep -qE '"before conv1/relu" ' g.dot &&
   grep -qE '^ *"image" .*fillcolor="#d9f0dd"' g.dot && grep -qE '^ *"class" .*fillcolor="#fde7cf"' g.dot &&
   grep -qE '^  graph \[label=<.*input.*output.*made by the planner' g.dot && grep -qF '"image" -> "conv1/relu" [label=" ?x8x8x1 float32"]' g.dot
-is 'with the colours, labels and legend of tenon graph'
+is 'it has the colours, labels and legend of tenon graph'
 awk 'BEGIN {
   print "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }"
   for (i = 0; i < 40; i++) for (k = 0; k < 8; k++) {
@@ -105,7 +105,7 @@ awk 'BEGIN {
   } }' >deep.pbtxt
 plan 0 deep.pbtxt --level 0 -o deep.dot && [ "$(grep -c '\[label=<' deep.dot)" -lt 200 ] && grep -q 'folded' deep.dot &&
   plan 0 deep.pbtxt --level 0 --all -o all.dot && [ "$(grep -c '^ .*\[label=<' all.dot)" -gt 600 ]
-is 'what is large is folded, and --all shows every instruction'
+is 'a large graph is folded, and --all shows every instruction'
 if command -v dot >/dev/null; then
   plan 0 "$digits" -o g.svg && grep -q '<svg' g.svg
   is '-o as SVG'
@@ -113,9 +113,9 @@ else
   skip '-o as SVG' 'dot is not there'
 fi
 plan 2 "$digits" -o g.txt && says 'must end in'
-is 'an ending that is none'
+is 'an unknown suffix'
 plan 1 "$digits" -o none/g.dot && says "none" && [ ! -e none ]
-is 'a folder that is not there'
+is 'a missing folder'
 
 # ---- wrong calls ----
 
@@ -124,23 +124,23 @@ is 'no model'
 plan 2 "$digits" "$digits" && says 'a second one'
 is 'two models'
 plan 2 "$digits" --bogus
-is 'an option that is none'
+is 'an unknown option'
 plan 2 "$digits" --passes && says 'does not take a model'
 is '--passes with a model'
 plan 2 "$digits" --option level && says 'FIELD=VALUE'
 is 'an option without a value'
 plan 1 nowhere.pb && says 'nowhere.pb'
-is 'a model that is not there'
+is 'a missing model'
 plan 1 "$digits" --fetch clas && says "did you mean 'class'"
-is 'a fetch that is not there'
-plan 1 "$digits" --disable fusion && says "disable_passes names 'fusion'; there are: "
-is 'a pass that is none'
+is 'an unknown fetch'
+plan 1 "$digits" --disable fusion && says "disable_passes: unknown pass 'fusion'; the passes are: "
+is 'an unknown pass'
 plan 1 "$digits" --feed 'logits=[[1], [2, 3]]' --fetch class && says "feed 'logits'.*ragged"
-is 'a value that is none'
+is 'an invalid value'
 plan 1 long.pbtxt --step && says "feed 'x': its shape is unknown"
-is 'a step without the value of a feed whose shape is not known'
+is 'a step without the value of a feed of unknown shape'
 plan 1 "$digits" --feed 'logits=[1, 2]' --fetch probabilities --level 7 && says 'level'
-is 'a level that is none'
+is 'an invalid level'
 "$tenon" plan --help | grep -q '^Usage: tenon plan MODEL' && "$tenon" --help | grep -q '^ *plan '
 is 'help'
 echo "1..$n"

@@ -31,7 +31,7 @@ is 'a disabled plugin is listed as disabled'
 mkdir copy1 copy2 && ender copy1/a.so t.copy none: && cp -p copy1/a.so copy2/b.so # P-13
 TENON_PLUGIN_PATH=$tmp/copy1:$tmp/copy2 run 0 "$tenon" runtimes list &&
   grep -qE "^t.copy +runtime .* ready +$tmp/copy1/a.so" out && grep -qE "^t.copy +runtime .* shadowed +$tmp/copy2/b.so" out &&
-  grep -qF "  another one of this name goes before it: $tmp/copy1/a.so" out
+  grep -qF "  another one of this name takes precedence over it: $tmp/copy1/a.so" out
 is 'a copy is listed as shadowed, with both paths'
 run 2 "$tenon" runtimes lits && says "unknown command 'runtimes lits' \(did you mean 'list'\?\)"
 is 'a wrong command has a near one'
@@ -143,15 +143,15 @@ cp "$plugins/minimal.so" sick/a.so && change 'abi=0.1' 'abi=9.1' sick/a.so && ch
   sick 'another ABI' 'the library is older' 'Update Tenon'
 cp "$plugins/minimal.so" sick/a.so && change 'rank=0' 'rank=x' sick/a.so && sick 'a wrong manifest' "manifest: 'rank' is 'x'" 'correct the arguments of TN_PLUGIN_MANIFEST'
 cp "$plugins/minimal.so" sick/a.so && chmod 666 sick/a.so && sick 'rights of everybody' 'mode 0666' 'chmod o-w'
-cp "$plugins/undefined.so" sick/a.so && sick 'a missing function' 'tenon_test_function_that_nobody_has' 'needs a function that none of its libraries provides'
+cp "$plugins/undefined.so" sick/a.so && sick 'a missing function' 'tenon_test_missing_function' 'needs a function that none of its libraries provides'
 chameleon sick/a.so t.sick none && change 'libc.so.6' 'libq.so.6' sick/a.so &&
   sick 'a missing library' 'libq\.so\.6: cannot open shared object file' 'install the named library'
 cp "$plugins/no_entry.so" sick/a.so && sick 'a missing entry' "it has no entry 'no_entry_LTX_tn_plugin_query'" 'TN_PLUGIN_DEFINE'
 chameleon sick/a.so t.sick code_name && sick 'a lying manifest' "disagree: 'name' is 't.sick'" 'match the fields of tn_plugin'
 chameleon sick/a.so t.sick no_new_session && sick 'a missing callback' "lacks the required callback 'new_session'" 'must set this callback'
-chameleon sick/a.so t.sick no_factories && sick 'no factories' 'it brings no session factory' 'list of session factories'
-chameleon sick/a.so t.sick other_name && sick 'a factory of another name' "none of its session factories is called 't.sick'" 'the name in the manifest'
-chameleon sick/a.so t.sick bad_name && sick 'a bad name' "'No Name' is no name for a runtime" 'must rename it'
+chameleon sick/a.so t.sick no_factories && sick 'no factories' 'it provides no session factory' 'list of session factories'
+chameleon sick/a.so t.sick other_name && sick 'a factory of another name' "none of its session factories is named 't.sick'" 'the name in the manifest'
+chameleon sick/a.so t.sick bad_name && sick 'a bad name' "'No Name' is not a valid runtime name" 'must rename it'
 chameleon sick/a.so t.sick two_equal && sick 'a name twice' "runtime 't.sick' exists already" 'one with another name'
 chameleon sick/a.so t.sick short_factory && sick 'an old struct' 'struct_size is 32' 'did not set struct_size'
 chameleon sick/a.so t.sick init_fails && sick 'an init that fails' 'its tables are damaged' 'copy, install or rebuild'

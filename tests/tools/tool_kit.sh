@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by the tests of the command (. tool_kit.sh NAME): where things are, a folder of their own to be in, how they count.
+# Sourced by the tests of the command (. tool_kit.sh NAME): locations, a temporary working folder,
+# counting of tests.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 tenon=$build/tenon
@@ -11,7 +12,7 @@ trap 'exit 1' HUP INT TERM
 cd "$tmp" || exit 99
 n=0
 
-# is NAME: whether the last command of the list before went well.
+# is NAME: reports a test, which passes if the last command succeeded.
 is() {
   good=$?
   n=$((n + 1))
@@ -22,7 +23,8 @@ is() {
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# run STATUS COMMAND...: ends with the status, in time and without a report of a sanitizer; leaves out and err.
+# run STATUS COMMAND...: the command ends with the status, in time and without a sanitizer report;
+# writes out and err.
 limit=
 command -v timeout >/dev/null && limit='timeout 100'
 run() {
@@ -32,5 +34,5 @@ run() {
   status=$?
   [ "$status" -eq "$wanted" ] && ! grep -qE 'Sanitizer|runtime error:' err
 }
-# says PATTERN: standard error has one line that fits, with a code in front.
+# says PATTERN: standard error has a matching line, which begins with a code.
 says() { grep -qE "^tenon: [A-Z_]+: .*$1" err; }

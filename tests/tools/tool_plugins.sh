@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by tests of the command after tool_kit.sh, when $plugins is set: test plugins under other names and with other faults.
+# Sourced by tests of the command after tool_kit.sh, with $plugins set: test plugins with other
+# names and faults.
 
-# change FROM TO FILE...: writes TO and NULs over the text FROM, which is longer, in copies of binary files.
+# change FROM TO FILE...: replaces the longer text FROM by TO and NULs, in copies of binary files.
 change() {
   from=$1 to=$2 file=$3
   at=$(LC_ALL=C grep -abo -F -- "$from" "$file" | head -n 1 | cut -d: -f1)

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tenon run --trace, --timeline, --profile: what is written, that readers of such files take it, and what goes wrong. Prints TAP.
+# tenon run --trace, --timeline, --profile: output, whether readers of such files accept it, and
+# errors. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" trace
 digits=$src/examples/digits
 
-# has PATTERN: a line of standard output fits. told PATTERN: one of standard error. digits ARGUMENT...: steps of that model.
+# has PATTERN: a line of standard output matches. told PATTERN: a line of standard error. digits
+# ARGUMENT...: steps of that model.
 has() { grep -qE -e "$1" out; }
 told() { grep -qE -e "$1" err; }
 digits() {
@@ -13,7 +15,7 @@ digits() {
   run "$wanted" "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" --fetch class:0 "$@"
 }
 
-# A name that has to be escaped is none of a node; a file's name is all the same.
+# Node names need no escaping, but file names may.
 cat >'a "b" <c>&.pbtxt' <<'END'
 node { name: "q" op: "FIFOQueueV2" attr { key: "component_types" value { list { type: DT_INT32 } } } }
 node { name: "get" op: "QueueDequeueV2" input: "q" attr { key: "component_types" value { list { type: DT_INT32 } } } }
@@ -29,8 +31,8 @@ queue() { run 0 "$tenon" run 'a "b" <c>&.pbtxt' --level 0 --feed n=3 --fetch get
 
 # ---- Chrome's format ----
 
-# What readers of the format ask for: a list of events, each with its phase; slices with times that nest on their thread;
-# asynchronous slices that begin and end; threads that have names.
+# Requirements of the format's readers: a list of events, each with a phase; slices with times that
+# nest on their thread; asynchronous slices that begin and end; named threads.
 cat >check.py <<'END'
 import json, sys
 trace = json.load(open(sys.argv[1]))
@@ -70,13 +72,13 @@ print(len(events))
 END
 if command -v python3 >/dev/null; then
   digits 0 --steps 3 --trace d.json && run 0 python3 check.py d.json
-  is 'a trace of several steps is one that readers take'
+  is 'a trace of several steps is accepted by readers'
   queue --trace q.json && run 0 python3 check.py q.json
   is 'also with nodes that wait, and functions'
   digits 0 --steps 2 --runtime threaded --trace p.json && run 0 python3 check.py p.json
   is 'also with workers'
 else
-  skip 'a trace of several steps is one that readers take' 'python3 is not there'
+  skip 'a trace of several steps is accepted by readers' 'python3 is not there'
   skip 'also with nodes that wait, and functions' 'python3 is not there'
   skip 'also with workers' 'python3 is not there'
 fi
@@ -89,10 +91,10 @@ if command -v jq >/dev/null; then
   queue --trace q.json && run 0 jq -e '[.traceEvents[] | select(.name == "call/s")] | length == 1' q.json &&
     run 0 jq -e '[.traceEvents[] | select(.name == "get") | .ph] == ["b", "e"]' q.json &&
     run 0 jq -e '.otherData.model == "a \"b\" <c>&.pbtxt"' q.json
-  is 'nodes of functions, what waited, and names as they are'
+  is 'nodes of functions, waiting nodes, and original names'
 else
   skip 'nodes with their steps, ops, shapes and bytes' 'jq is not there'
-  skip 'nodes of functions, what waited, and names as they are' 'jq is not there'
+  skip 'nodes of functions, waiting nodes, and original names' 'jq is not there'
 fi
 
 # ---- RunMetadata ----
@@ -119,15 +121,15 @@ fi
 digits 0 --steps 3 --timeline d.svg && grep -q '<svg' d.svg && grep -q 'digits.pb: steps 2 to 3 of 3' d.svg && grep -q '<title>conv2/relu' d.svg &&
   grep -q '</svg>' d.svg && ! grep -q '<script' d.svg
 is '--timeline draws the steps'
-# In a font as wide as DejaVu Sans a letter of the legend takes at most 7.4 units.
+# In a font as wide as DejaVu Sans a letter of the legend is at most 7.4 units wide.
 awk '/height="11"/ { split($0, part, "\""); x = part[2]; y = part[4]; if (y == row && x < end) bad = 1
   text = $0; sub(/.*<text x="/, "", text); at = text + 0; sub(/^[^>]*>/, "", text); sub(/<.*/, "", text)
   row = y; end = at + 7.4 * length(text); n++; lowest = y + 11 }
   /<svg / { height = $0; sub(/.*viewBox="0 0 [0-9]* /, "", height) }
   END { exit bad || n < 3 || lowest > height + 0 }' d.svg
-is 'in its legend no text touches the next swatch, and all of it is in the picture'
+is 'the legend is in the picture, and no text touches the next swatch'
 queue --timeline q.svg && grep -q 'a &quot;b&quot; &lt;c&gt;&amp;.pbtxt: step 1<' q.svg
-is 'what means something in a picture is written so that it does not'
+is 'special characters of SVG are escaped'
 if command -v python3 >/dev/null; then
   run 0 python3 -c 'import sys, xml.dom.minidom as x; [x.parse(f) for f in sys.argv[1:]]' d.svg q.svg
   is 'pictures are well-formed'
@@ -145,7 +147,7 @@ else
   skip 'a device has a row of its own' 'gpu has no device here'
 fi
 digits 0 --steps 40 --timeline d.svg && grep -q 'steps 31 to 40 of 40' d.svg
-is 'of many steps the last ones are drawn'
+is 'the last of many steps are drawn'
 
 # ---- the profile ----
 
@@ -153,32 +155,32 @@ digits 0 --steps 5 --profile && told '^4 steps after the first, [0-9.]+ (us|ms|s
   told '^ +[0-9.]+ (us|ms) +[0-9.]+ % +1  conv2/relu +_TnConv2D +[a-z0-9_]+$' && told '^ +[0-9.]+ (us|ms) +[0-9.]+ % +3  _TnConv2D +3$' && has '^class:0'
 is '--profile lists nodes and ops'
 [ "$(sed -n '/cost most/,/^Ops/p' err | grep -c ' %')" -le 11 ]
-is 'ten nodes at most'
+is 'at most ten nodes'
 
-# ---- what goes wrong ----
+# ---- errors ----
 
 digits 2 --trace d.txt && says 'must end in'
-is 'an ending that is none'
+is 'an unknown suffix'
 digits 2 --timeline d.png && says 'must end in'
-is 'an ending that is none of a picture'
+is 'a suffix that is not one of a picture'
 run 2 "$tenon" run "$digits/digits.pb" --init image --profile && says 'add --fetch'
-is 'without steps there is nothing to trace'
+is 'tracing needs steps'
 digits 1 --trace none/d.json && says "none/d\\.json" && [ ! -s out ]
-is 'a folder that is not there is told before anything runs'
+is 'a missing folder is an error before anything runs'
 mkdir folder.json && digits 1 --trace folder.json && says 'a directory'
-is 'a folder in its place'
+is 'a folder in place of the file'
 echo before >kept.json && run 1 "$tenon" run "$digits/digits.pb" --feed image:0=1 --fetch class:0 --trace kept.json && [ "$(cat kept.json)" = before ]
-is 'after a step that failed the file is as it was'
+is 'a failed step leaves the file unchanged'
 (
   ulimit -f 2 && trap '' XFSZ && digits 1 --steps 40 --trace kept.json
 ) && [ "$(cat kept.json)" = before ] && ! ls -a | grep -q '^\.tenon-'
-is 'a disk that is full leaves no part of a file'
+is 'a full disk leaves no partial file'
 chmod 500 folder.json
 if [ "$(id -u)" -ne 0 ]; then
   digits 1 --timeline folder.json/d.svg && says 'folder.json/d.svg'
-  is 'a folder that may not be written'
+  is 'a folder that is not writable'
 else
-  skip 'a folder that may not be written' 'the superuser may write everywhere'
+  skip 'a folder that is not writable' 'the superuser may write everywhere'
 fi
 chmod 700 folder.json
 echo "1..$n"

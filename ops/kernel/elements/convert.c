@@ -25,8 +25,9 @@
 #define IN_I64(x) ((x) >= -9223372036854775808.0f && (x) < 9223372036854775808.0f)
 #define TO_I32(x) (IN_I32(x) ? (int32_t)(x) : INT32_MIN)
 #define TO_I64(x) (IN_I64(x) ? (int64_t)(x) : INT64_MIN)
-#define TO_U64(x) \
-  (IN_I64(x) ? (uint64_t)(int64_t)(x) : (x) > 0 && (x) < 18446744073709551616.0f ? (uint64_t)(x) : (uint64_t)1 << 63)
+/* TO_U64(x) if x is not in the range of int64 */
+#define TO_U64_OUTSIDE(x) ((x) > 0 && (x) < 18446744073709551616.0f ? (uint64_t)(x) : (uint64_t)1 << 63)
+#define TO_U64(x) (IN_I64(x) ? (uint64_t)(int64_t)(x) : TO_U64_OUTSIDE(x))
 #define TO_U32(x) ((x) > -2147483649.0 && (x) < 4294967296.0f ? (uint32_t)(int64_t)(x) : (uint32_t)1 << 31)
 
 /* F_<to>(x) converts a float x. The short name is pasted before macros are expanded. */

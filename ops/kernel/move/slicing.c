@@ -127,7 +127,11 @@ typedef struct range {
   bool shrink;
 } range;
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+  if (x < low) return low;
+  return x > high ? high : x;
+}
 
 /* Number of indices from begin, in steps, before end. All three are known. */
 static int64_t places(int64_t begin, int64_t end, int64_t step)

@@ -442,10 +442,13 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
   }
   int64_t panels = (width + nr - 1) / nr;
   bool few = blocks < FEW_BLOCKS && panels > blocks && !by_lines(p), rows = blocks < FEW_BLOCKS && by_rows(r);
-  int64_t n = rows ? p->m : few ? panels : blocks, grain = rows ? 2 * MR : 1;
+  int64_t n = blocks, grain = 1;
+  void (*part)(void *user, int64_t begin, int64_t end) = block_part;
+  if (rows) n = p->m, grain = 2 * MR, part = row_part;
+  else if (few) n = panels, part = panel_part;
   double cost = p->cost_ns / (double)n;
   if (grain < grain_of(cost)) grain = grain_of(cost);
-  tn_parallel_for(ctx, n, grain, cost, rows ? row_part : few ? panel_part : block_part, r);
+  tn_parallel_for(ctx, n, grain, cost, part, r);
 }
 
 /* Copies B to scratch chunk by chunk, and multiplies by each chunk. */

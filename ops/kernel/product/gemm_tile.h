@@ -49,7 +49,8 @@ INLINE void NAME(store)(REAL *to, NAME(vec) v) { __builtin_memcpy(to, &v, sizeof
 
 /* Vector v of a row of which `left` numbers exist. */
 #ifdef PUT
-#define COUNT(left, v) (int)((left) <= (v) * LANES ? 0 : (left) - (v) * LANES < LANES ? (left) - (v) * LANES : LANES)
+#define AT_MOST_LANES(n) ((n) < LANES ? (n) : LANES)
+#define COUNT(left, v) (int)((left) <= (v) * LANES ? 0 : AT_MOST_LANES((left) - (v) * LANES))
 INLINE NAME(vec) NAME(load_at)(const REAL *row, int v, int64_t left)
 {
   return left >= (v + 1) * LANES ? NAME(load)(row + v * LANES) : (NAME(vec))GET(row + v * LANES, COUNT(left, v));
@@ -300,6 +301,7 @@ static const tn__gemm_kernel NAME(kernel) = { NAME(run), NAME(tile), PARTS * siz
 #undef PUT
 #undef PARTIAL
 #undef COUNT
+#undef AT_MOST_LANES
 #undef GET
 #undef FINISH
 #undef FLAT

@@ -107,7 +107,8 @@ static tn_status rows_of(tn_kernel_ctx *ctx, const parts *p, const tn_tensor *it
 {
   const tn_view *leading = ctx->n_inputs > 2 ? ctx->inputs[2] : NULL;
   bool said = leading != NULL && k < leading->count;
-  *rows = item != NULL ? item->dims[0] : said ? ((const int64_t *)leading->data)[k] : p->first;
+  *rows = said ? ((const int64_t *)leading->data)[k] : p->first;
+  if (item != NULL) *rows = item->dims[0];
   if (*rows >= 0) return TN_OK;
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list is not set, and %s", (long long)k,
                       said ? "leading_dims has a number below 0 for it" : "its number of rows is not known");

@@ -29,10 +29,11 @@ tn_status tn__queue_init(tn__queue *q, tn__queue_spec *spec, const char *what, c
   *q = (tn__queue){ .what = what, .name = tn__strdup(name) };
   if (q->name == NULL) return tn__no_memory(err, what, sizeof *q);
   q->spec = tn__queue_spec_ref(spec);
-  q->store.order = spec->kind == TN__QUEUE_PRIORITY ? TN__ORDER_PRIORITY
-                   : spec->kind == TN__QUEUE_RANDOM ? TN__ORDER_RANDOM
-                                                    : TN__ORDER_ARRIVAL;
-  if (spec->kind == TN__QUEUE_RANDOM) seed(q);
+  q->store.order = spec->kind == TN__QUEUE_PRIORITY ? TN__ORDER_PRIORITY : TN__ORDER_ARRIVAL;
+  if (spec->kind == TN__QUEUE_RANDOM) {
+    q->store.order = TN__ORDER_RANDOM;
+    seed(q);
+  }
   tn__waitable_init(&q->place, what);
   return TN_OK;
 }

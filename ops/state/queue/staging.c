@@ -129,7 +129,8 @@ static void serve(area *a)
 
 static tn__line *line_of(const area_attempt *t)
 {
-  return t->action == STAGE ? &t->area->stagers : t->action == TAKE ? &t->area->takers : &t->area->peekers;
+  if (t->action == STAGE) return &t->area->stagers;
+  return t->action == TAKE ? &t->area->takers : &t->area->peekers;
 }
 
 static bool attempt_now(tn__attempt *attempt)

@@ -132,7 +132,8 @@ tn_status tn__rows_reserve(tn__rows *rows, size_t more, tn_error *err)
   tn_status st = tn__charge_set(&rows->charge, "rows of a table", bytes + n_slots * sizeof *rows->slots, err);
   if (st != TN_OK) return st;
   uint64_t *slots = tn__alloc_array(n_slots, sizeof *slots);
-  char *data = slots == NULL ? NULL : rows->managed ? tn__zalloc(bytes) : tn__alloc(bytes);
+  char *data = NULL;
+  if (slots != NULL) data = rows->managed ? tn__zalloc(bytes) : tn__alloc(bytes);
   if (data == NULL) {
     tn__free(slots, n_slots * sizeof *slots);
     tn__charge_settle(&rows->charge, max_rows(rows->n_slots) * rows->stride + rows->n_slots * sizeof *rows->slots);

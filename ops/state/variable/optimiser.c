@@ -30,7 +30,8 @@ typedef struct training_state {
 /* The input number of scalar j. */
 static uint32_t scalar_input(const training_state *s, uint32_t j)
 {
-  return j < s->row->n_before ? s->row->n_slots + j : s->grad + (s->sparse ? 2 : 1) + j - s->row->n_before;
+  if (j < s->row->n_before) return s->row->n_slots + j;
+  return s->grad + (s->sparse ? 2 : 1) + j - s->row->n_before;
 }
 
 tn_status tn__training_create(const tn_operation *op, void **state, tn_error *err)
@@ -118,7 +119,8 @@ static tn_status check_limit(const training_state *s, tn_kernel_ctx *ctx, uint32
   if (limits == NULL) return TN_OK;
   double value = number_of(ctx->inputs[scalar_input(s, j)]);
   if (within(limits[j], s->flag, value)) return TN_OK;
-  const char *wanted = limits[j] == '-' ? "at most 0" : within(limits[j], s->flag, 0) ? "at least 0" : "above 0";
+  const char *wanted = within(limits[j], s->flag, 0) ? "at least 0" : "above 0";
+  if (limits[j] == '-') wanted = "at most 0";
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is %g, wanted a number %s", scalar_input(s, j), value,
                       wanted);
 }

@@ -19,9 +19,11 @@
 #define Q(x, y) TN__DIV(x, y)
 #define LARGER(x, y) ((x) < (y) ? (y) : (x))
 /* -1, 0 or 1; NaN stays NaN */
-#define SIGN(x) ((x) > 0 ? 1 : (x) < 0 ? -1 : (x))
+#define SIGN(x) ((x) > 0 ? 1 : SIGN_BELOW(x))
+#define SIGN_BELOW(x) ((x) < 0 ? -1 : (x))
 /* Shrinks x towards 0 by t; 0 if that would change the sign. */
-#define SHRINK(x, t) (((fabs(x) <= (t)) | ((x) == 0)) ? 0 : (x) < 0 ? (x) + (t) : (x) - (t))
+#define SHRINK(x, t) (((fabs(x) <= (t)) | ((x) == 0)) ? 0 : MOVE_TO_0(x, t))
+#define MOVE_TO_0(x, t) ((x) < 0 ? (x) + (t) : (x) - (t))
 
 /* Rounds a float to the nearest half, and to the nearest bfloat16, as tn__half_from_float does. */
 static inline float round_half(float x)

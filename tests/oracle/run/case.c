@@ -8,14 +8,14 @@
 
 #include <tenon/op.h>
 
-/* A case while it runs. */
+/* A running case. */
 typedef struct running {
   const oracle_config *config;
   const oracle_case *c;
   oracle_arrays arrays;
   tn_session *session;
-  bool may_skip;   /* some op is not claimed: then one that is missing skips the case */
-  bool may_repeat; /* no op keeps state or is random: running a step again must give the same */
+  bool may_skip;   /* some op is not claimed, so a missing one skips the case */
+  bool may_repeat; /* no op is stateful or random: running a step again must give the same values */
 } running;
 
 static void note_claims(const oracle_config *config, running *r)
@@ -26,7 +26,7 @@ static void note_claims(const oracle_config *config, running *r)
   json_array_foreach(ops, i, op) r->may_skip |= !oracle_claimed(&config->claims, json_string_value(op));
 }
 
-/* A function of the case's own library is an op that is there. */
+/* Functions in the case's own library count as existing ops. */
 static bool check_ops(running *r, const tn_graph *graph, oracle_result *result)
 {
   const json_t *ops = json_object_get(r->c->entry, "ops");
@@ -48,7 +48,7 @@ static bool check_ops(running *r, const tn_graph *graph, oracle_result *result)
   return true;
 }
 
-/* An error that says that something is not there yet; it skips a case with ops that we do not claim. */
+/* Errors for unsupported features; they skip cases with ops that are not claimed. */
 static bool says_missing(tn_status status) { return status == TN_UNIMPLEMENTED || status == TN_NOT_FOUND; }
 
 static bool give_up(const char *what, const tn_error *err, bool may_skip, oracle_result *result)
@@ -70,7 +70,7 @@ static bool fill_step(running *r, size_t k, const json_t *described, oracle_step
 {
   for (size_t i = 0; i < step->n_feeds; i++) {
     const char *name = step->feed_names[i] = json_string_value(json_array_get(json_object_get(described, "feeds"), i));
-    if (!name) return oracle_fail(result, "step %zu: feed %zu is no text", k, i);
+    if (!name) return oracle_fail(result, "step %zu: feed %zu is not a string", k, i);
     char *key = oracle_format("s%zu/feed/%s", k, name);
     bool ok = oracle_arrays_tensor(&r->arrays, key, dtype_of(r->c, name), &step->feeds[i], result);
     free(key);
@@ -134,8 +134,8 @@ static bool check_fetches(running *r, size_t k, const json_t *described, const o
   return true;
 }
 
-/* A plan that has run before takes shorter ways, and a callable writes into tensors that exist: the values must be the
- * same. */
+/* A plan that has run before takes faster paths, and a callable writes into existing tensors:
+ * the values must be the same. */
 static bool check_again(running *r, size_t k, const json_t *described, oracle_step *step, oracle_result *result)
 {
   tn_error err = TN_ERROR_INIT;
@@ -149,7 +149,7 @@ static bool check_again(running *r, size_t k, const json_t *described, oracle_st
   } else {
     ok = oracle_step_call(r->session, step, &status, &err, result) &&
          (status == TN_OK || oracle_fail_status(result, &err, "got")) && check_fetches(r, k, described, step, result);
-    if (!ok) oracle_prefix(result, "callable into given tensors");
+    if (!ok) oracle_prefix(result, "callable into existing tensors");
   }
   tn_error_clear(&err);
   return ok;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that we claim (tests/oracle/ops.txt): a case of theirs may not be skipped. */
+/* The claimed ops (tests/oracle/ops.txt): their cases must not be skipped. */
 #include "tests/oracle/run/oracle.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Names stand between blanks; '#' begins a comment that ends with its line. */
+/* Names are separated by blanks; '#' begins a comment that ends with its line. */
 void oracle_claims_read(oracle_claims *claims, const char *path)
 {
   oracle_bytes text;
@@ -44,7 +44,7 @@ bool oracle_claimed(const oracle_claims *claims, const char *op)
   return claims->n && bsearch(&op, claims->ops, claims->n, sizeof(*claims->ops), by_name);
 }
 
-/* Ops that the executor does by their traits need no kernel. */
+/* Ops that the executor implements by their traits need no kernel. */
 #define WITHOUT_KERNEL                                                                                                \
   (TN_TRAIT_PLACEHOLDER | TN_TRAIT_CONSTANT | TN_TRAIT_IDENTITY | TN_TRAIT_RESHAPE | TN_TRAIT_NO_EFFECT |             \
    TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND | \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a tensor is the expected one, and if not, where. A float is right when |got - want| <= atol + rtol * |want|;
- * NaN equals NaN, infinities are equal with their sign; everything else is equal exactly, but for integers with an
- * int_atol. */
+/* Compares a tensor with the expected one, and finds the first difference. A float is correct if
+ * |got - want| <= atol + rtol * |want|; NaN equals NaN, infinities equal those of the same sign;
+ * everything else must be equal, except for integers with an int_atol. */
 #include "tests/oracle/run/oracle.h"
 
 #include <inttypes.h>
@@ -50,9 +50,8 @@ static double e5m2_to_double(uint8_t bits) { return half_to_double((uint16_t)(bi
 static double e4m3fn_to_double(uint8_t bits)
 {
   int exponent = (bits >> 3) & 15, fraction = bits & 7;
-  double value = exponent == 15 && fraction == 7 ? NAN
-                 : exponent == 0                 ? ldexp(fraction, -9)
-                                                 : ldexp(fraction + 8, exponent - 10);
+  double value = exponent == 0 ? ldexp(fraction, -9) : ldexp(fraction + 8, exponent - 10);
+  if (exponent == 15 && fraction == 7) value = NAN;
   return bits & 0x80 ? -value : value;
 }
 
@@ -154,7 +153,7 @@ static void show_shape(const tn_tensor *tensor, char *out, size_t size)
   if (n < size) snprintf(out + n, size - n, "]");
 }
 
-/* Where element `at` lies, as [2,0,1]. */
+/* The position of element `at`, as [2,0,1]. */
 static void show_place(const tn_tensor *tensor, int64_t at, char *out, size_t size)
 {
   int32_t rank = tn_tensor_rank(tensor);
@@ -192,11 +191,11 @@ static bool report_element(const oracle_tolerance *tolerance, const char *name, 
 static bool close_to(double want, double got, const oracle_tolerance *t)
 {
   if (want == got || (isnan(want) && isnan(got))) return true;
-  if (isinf(want) || isinf(got)) return false; /* the bound of an infinity is infinite */
+  if (isinf(want) || isinf(got)) return false; /* the tolerance of an infinity is infinite */
   return fabs(got - want) <= t->atol + t->rtol * fabs(want);
 }
 
-/* A complex number is right as a whole, or when each part is. */
+/* A complex number is correct as a whole, or if each part is. */
 static bool complex_close(const element *want, const element *got, const oracle_tolerance *t)
 {
   double size = hypot(want->re, want->im), distance = hypot(got->re - want->re, got->im - want->im);
@@ -206,7 +205,8 @@ static bool complex_close(const element *want, const element *got, const oracle_
 
 static double as_double(const element *e)
 {
-  return e->kind == SIGNED ? (double)e->i : e->kind == UNSIGNED ? (double)e->u : e->re;
+  if (e->kind == SIGNED) return (double)e->i;
+  return e->kind == UNSIGNED ? (double)e->u : e->re;
 }
 
 static bool same(const element *want, const element *got, tn_dtype dtype, const oracle_tolerance *t)
@@ -278,7 +278,7 @@ bool oracle_compare(const oracle_tolerance *tolerance, const char *name, const t
   }
   if (tolerance->mode == ORACLE_SHAPE) return true;
   if (tn_tensor_elements(got) > 0 && !tn_tensor_data(got))
-    return oracle_fail(result, "%s: the memory of the fetched tensor is not the host's", name);
+    return oracle_fail(result, "%s: the fetched tensor is not in host memory", name);
   if (tolerance->mode == ORACLE_MEAN_ABS) return compare_mean(tolerance, name, want, got, result);
   return compare_elements(tolerance, name, want, got, result);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step without a session of a graph: its operations one by one, in an eager session. */
+/* A step without a graph session: its operations are called one by one in an eager session. */
 #include "tests/oracle/run/oracle.h"
 
 #include <stdlib.h>
@@ -14,18 +14,18 @@
 
 typedef struct node {
   tn_operation *op;
-  tn_eager_handle *outputs; /* 0: not made */
+  tn_eager_handle *outputs; /* 0: not computed */
   size_t n;
   bool made;
 } node;
 
 typedef struct eager {
   tn_graph *graph;
-  const char *device; /* NULL: none is named */
+  const char *device; /* NULL: no device is named */
   tn_eager_session *session;
   node *nodes;
   size_t n;
-  bool cannot; /* the graph has something that is no operation by itself */
+  bool cannot; /* the graph has something that is not a single operation */
   tn_error *err;
 } eager;
 
@@ -43,7 +43,7 @@ static node *node_of(eager *e, tn_operation *op)
 
 /* ---- attributes ---- */
 
-/* Items of a list, in memory that lists[] keeps. */
+/* Items of a list, in memory owned by lists[]. */
 static bool read_list(const tn_operation *op, tn_eager_attr *a, void **items, void **sizes)
 {
   int32_t kind = a->kind & ~TN_ATTR_LIST;
@@ -77,7 +77,7 @@ static bool read_attr(const tn_operation *op, const char *name, tn_eager_attr *a
   tn_attr_value v = { .struct_size = TN_ATTR_VALUE_SIZE };
   if (tn_operation_attr_value(op, name, 0, &v, NULL) != TN_OK) return false;
   *a = (tn_eager_attr){ .name = name, .kind = v.kind };
-  if (v.kind == TN_ATTR_LIST) a->kind = TN_ATTR_LIST | TN_ATTR_INT; /* an empty one of no known kind */
+  if (v.kind == TN_ATTR_LIST) a->kind = TN_ATTR_LIST | TN_ATTR_INT; /* an empty list of unknown kind */
   if (v.kind & TN_ATTR_LIST) {
     a->n = v.n;
     return read_list(op, a, items, sizes);
@@ -180,7 +180,7 @@ static bool feed(eager *e, const oracle_step *step)
   for (size_t i = 0; i < step->n_feeds; i++) {
     tn_output o = endpoint(e, step->feed_names[i]);
     node *to = o.op == NULL ? NULL : node_of(e, o.op);
-    if (to == NULL || to->n != 1) { /* some of its outputs only: then it is run, and not run */
+    if (to == NULL || to->n != 1) { /* only some outputs are fed, so it would have to run and not run */
       e->cannot = true;
       return false;
     }
@@ -216,7 +216,7 @@ static bool open_eager(const oracle_config *config, eager *e)
   options.session = session_options;
   ok = ok && tn_eager_session_create(&options, &e->session, e->err) == TN_OK;
   tn_session_options_destroy(session_options);
-  e->cannot = !ok && tn_error_code(e->err) == TN_UNIMPLEMENTED; /* the runtime has no such sessions */
+  e->cannot = !ok && tn_error_code(e->err) == TN_UNIMPLEMENTED; /* the runtime has no eager sessions */
   return ok && (tn_graph_n_functions(e->graph) == 0 || tn_eager_add_functions(e->session, e->graph, e->err) == TN_OK);
 }
 

@@ -12,7 +12,8 @@
 
 #include <zip.h>
 
-/* --- what every part uses ----------------------------------------------------------------------------------------- */
+/* --- shared by all parts
+ * ------------------------------------------------------------------------------------------ */
 
 static bool settle(oracle_result *result, oracle_verdict verdict, const char *format, va_list args)
 {
@@ -166,7 +167,7 @@ bool oracle_zip_entry(const char *path, const char *name, oracle_bytes *out, cha
 
 /* --- the files of a case ------------------------------------------------------------------------------------------ */
 
-/* An npz is opened from memory: the many small reads then cost nothing. */
+/* An npz is opened from memory, so that its many small reads cost nothing. */
 static bool open_npz(const char *path, oracle_arrays *arrays, oracle_result *result)
 {
   char why[500];
@@ -194,7 +195,7 @@ static bool load_archive(oracle_archive *archive, oracle_result *result)
   return true;
 }
 
-/* A part [offset, size] of a packed entry; false when it does not lie inside. */
+/* A part [offset, size] of a packed entry; false if it is not inside. */
 static bool part(const oracle_bytes *whole, const json_t *place, oracle_bytes *out)
 {
   json_int_t offset = json_integer_value(json_array_get(place, 0));

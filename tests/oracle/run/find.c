@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where cases are: below a folder there may be oracle folders (index.json), packed families (*.zip) and models
- * (case.json), at any depth. */
+/* Finds cases: a folder may contain oracle folders (index.json), packed families (*.zip) and
+ * models (case.json), at any depth. */
 #include "tests/oracle/run/oracle.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static char *folder_of(const char *path)
   return slash ? oracle_format("%.*s", (int)(slash - path), path) : oracle_format(".");
 }
 
-/* The cases of an index; all that is checked here is what naming a case needs. */
+/* The cases of an index; checks only the fields needed to name a case. */
 static void add_index(oracle_list *list, const json_t *index, const char *path, oracle_archive *archive)
 {
   size_t i;
@@ -80,9 +80,10 @@ static void add_model(oracle_list *list, const char *path)
   if (!described) oracle_usage_error("%s:%d: %s", path, error.line, error.text);
   char *folder = folder_of(path);
   const char *name = json_string_value(json_object_get(described, "name")), *slash = strrchr(folder, '/');
+  if (!name) name = slash ? slash + 1 : folder;
   oracle_case *c = add(list);
   c->kind = ORACLE_MODEL;
-  c->id = oracle_format("models/%s", name ? name : slash ? slash + 1 : folder);
+  c->id = oracle_format("models/%s", name);
   c->family = oracle_format("models");
   c->folder = folder;
   c->entry = described;
@@ -108,7 +109,7 @@ static bool add_file(oracle_list *list, const char *path)
   return true;
 }
 
-/* A model's folder is looked at no further: what lies below belongs to the model. */
+/* A model's folder is not searched further: everything below belongs to the model. */
 static void walk(oracle_list *list, const char *folder, int depth)
 {
   struct dirent **entries;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample of the cases: for each op, and each type that a kernel of some device claims for one of its attributes, the
- * first case in which a node with this type ran there. What is claimed is in what `tenon ops --json` prints, so that
- * the process that forks needs no plugin; what was found so far is in memory that is shared with its children. */
+/* A sample of the cases: for each op, and each type that a kernel of a device claims for one of
+ * its attributes, the first case in which a node with this type ran on the device. The claims
+ * come from the output of `tenon ops --json`, so that the process that forks needs no plugin;
+ * the findings are in memory shared with its children. */
 #define _GNU_SOURCE
 #include "tests/oracle/run/oracle.h"
 
@@ -12,22 +13,22 @@
 #include <time.h>
 
 typedef struct claim {
-  char *op, *attr, *type; /* attr "": a kernel for whatever types */
+  char *op, *attr, *type; /* attr "": a kernel for all types */
 } claim;
 
 enum { NO_CASE, NOT_THERE, RAN };
 typedef struct finding {
   int what;
-  char why[120]; /* not there: what the runtime says */
+  char why[120]; /* if it ran elsewhere: the runtime's reason */
 } finding;
 
 struct oracle_kernels {
   char *device;  /* "GPU" */
   claim *claims;
   size_t n, room;
-  finding *found; /* by claim; shared */
-  const oracle_case *wanted; /* the last one that was */
-  int64_t until; /* seconds of the monotonic clock, after which no case is wanted; 0: none */
+  finding *found; /* indexed like claims; shared */
+  const oracle_case *wanted; /* the last case that was wanted */
+  int64_t until; /* seconds of the monotonic clock after which no case is wanted; 0: no limit */
 };
 
 static int64_t now(void)
@@ -50,7 +51,7 @@ static void free_claim(claim *c)
 
 static void add_claim(oracle_kernels *k, const char *op, const char *attr, const char *type)
 {
-  for (size_t i = 0; i < k->n; i++) /* two kernels of an op may share a type */
+  for (size_t i = 0; i < k->n; i++) /* two kernels of an op may have a type in common */
     if (!strcmp(k->claims[i].op, op) && !strcmp(k->claims[i].attr, attr) && !strcmp(k->claims[i].type, type)) return;
   k->claims = oracle_grow(k->claims, k->n, &k->room, sizeof(*k->claims));
   k->claims[k->n++] = (claim){ oracle_format("%s", op), oracle_format("%s", attr), oracle_format("%s", type) };
@@ -67,8 +68,8 @@ static void add_kernel(oracle_kernels *k, const char *op, json_t *kernel)
     json_array_foreach(types, i, type) add_claim(k, op, attr, json_string_value(type));
 }
 
-/* Compiling for each type of each op takes long where no compiler's cache has them: of the types of an attribute the
- * first stays, and another, which is not that of the op before. */
+/* Compiling for each type of each op takes long without a filled compiler cache. Keeps the first
+ * type of an attribute, and another one that differs from the type kept for the op before. */
 static void keep_few(oracle_kernels *k)
 {
   size_t kept = 0, op = 0;
@@ -133,7 +134,7 @@ static bool has_type(const tn_operation *op, const claim *c)
 
 bool oracle_kernels_want(oracle_kernels *k, const oracle_case *c, const tn_graph *graph)
 {
-  bool wanted = k->wanted == c; /* it is run again, for what the first run left behind */
+  bool wanted = k->wanted == c; /* run again to detect memory leaked by the first run */
   for (size_t n = 0; !is_late(k) && n < tn_graph_n_operations(graph); n++) {
     const tn_operation *op = tn_graph_operation(graph, n);
     for (size_t i = 0; !wanted && i < k->n; i++)
@@ -151,8 +152,8 @@ static bool is_there(const oracle_kernels *k, const char *device)
   return device != NULL && strstr(device, part) != NULL;
 }
 
-/* By its record, where it has one: a node without elements, or whose output is its input, has nothing to run, and is
- * where the runtime says. */
+/* Judged by the node's record, if it has one. A node without elements, or whose output is its
+ * input, has nothing to run, and is where the runtime says. */
 static bool ran_there(const oracle_kernels *k, tn_session *session, const tn_run_metadata *metadata, const char *node,
                       tn_placement *placement)
 {

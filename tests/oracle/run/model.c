@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A model while it runs. */
+/* A running model. */
 typedef struct model {
   const oracle_config *config;
   const oracle_case *c;
   tn_graph *graph;
   tn_session *session;
-  bool may_skip; /* what is asked of it needs an op that is not claimed */
+  bool may_skip; /* it needs an op that is not claimed */
 } model;
 
 static const char *text_of(const json_t *object, const char *field)
@@ -22,9 +22,11 @@ static const char *text_of(const json_t *object, const char *field)
 
 static char *path_of(const oracle_case *c, const char *file) { return oracle_format("%s/%s", c->folder, file); }
 
-/* --- what the fetches need ---------------------------------------------------------------------------------------- */
+/* --- ops needed by the fetches
+ * ------------------------------------------------------------------------------------ */
 
-/* A walk from what is asked back to the feeds. `seen` has a flag for each operation of the graph. */
+/* A walk from the fetches and targets back to the feeds. `seen` has a flag for each operation of
+ * the graph. */
 typedef struct walk {
   const oracle_step *step;
   tn_graph *graph;
@@ -51,7 +53,7 @@ static void visit(walk *w, tn_operation *op)
   w->stack[w->n++] = op;
 }
 
-/* "node:1" or "node" names an output; returns the node and, in *index, which. */
+/* "node:1" or "node" names an output; returns the node, and the output's index in *index. */
 static tn_operation *find_output(tn_graph *graph, const char *name, int *index)
 {
   const char *colon = strrchr(name, ':');
@@ -71,7 +73,7 @@ static bool fed(const walk *w, tn_output output)
   return false;
 }
 
-/* The first op that is missing with its node and reason, then the types of the others, each once. */
+/* The first missing op with its node and reason, then the types of the others, each once. */
 static void note_missing(char *text, size_t size, const char *type, const char *node, const char *missing)
 {
   size_t used = strlen(text);
@@ -83,7 +85,8 @@ static void note_missing(char *text, size_t size, const char *type, const char *
     snprintf(text + used, size - used, "%s%s", strstr(text, "; also missing:") ? "" : "; also missing:", quoted);
 }
 
-/* Looks at the ops that the step needs: notes whether one is not claimed, and reports those that the library lacks. */
+/* Checks the ops needed by the step: notes whether one is not claimed, and reports those that
+ * the library lacks. */
 static bool check_needed(model *m, walk *w, oracle_result *result)
 {
   char lacking[1000] = "";
@@ -162,7 +165,7 @@ static bool run(model *m, const char *what, oracle_step *step, oracle_result *re
   return ok;
 }
 
-/* Targets that are run once, before all else. */
+/* Targets that are run once, before everything else. */
 static bool run_init(model *m, oracle_result *result)
 {
   const json_t *init = json_object_get(m->c->entry, "init");
@@ -187,7 +190,7 @@ static oracle_tolerance tolerance_of(const oracle_case *c)
   return t;
 }
 
-/* Element i of a vector as a scalar of its own. */
+/* Element i of a vector as a new scalar. */
 static bool pick(const tn_tensor *values, size_t i, tn_tensor **out, oracle_result *result)
 {
   size_t size = tn_dtype_size(tn_tensor_dtype(values));

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of tests/oracle/run/oracle_run: cases recorded from TensorFlow, and models, run through the public API.
+/* The parts of tests/oracle/run/oracle_run: runs cases recorded from TensorFlow, and models, through the public API.
  *
- * oracle_find.c     folders, archives and indexes to a list of cases
- * oracle_files.c    files, zip archives, npz
- * oracle_tensor.c   stored arrays to tensors
- * oracle_compare.c  a fetched tensor against the expected one
- * oracle_eager.c    one step, operation by operation
- * oracle_step.c     one step in a session, with what must hold for every step
- * oracle_case.c     one case of an index
- * oracle_model.c    one folder with a case.json
- * oracle_kernels.c  a sample of the cases: one for each type of each op that a device's kernels claim
- * oracle_claims.c   the list of ops that we claim; which op of a graph is missing
- * oracle_worker.c   cases in a child process, so that a crash or a hang costs one case
- * oracle_report.c   the table, the failures, the JSON file
+ * find.c     folders, archives and indexes to a list of cases
+ * files.c    files, zip archives, npz
+ * tensor.c   stored arrays to tensors
+ * compare.c  a fetched tensor against the expected one
+ * eager.c    one step, operation by operation
+ * step.c     one step in a session, with the checks made for every step
+ * case.c     one case of an index
+ * model.c    one folder with a case.json
+ * kernels.c  a sample of the cases: one for each type of each op that a device's kernels claim
+ * claims.c   the list of claimed ops; which op of a graph is missing
+ * worker.c   cases in a child process, so that a crash or a hang costs one case
+ * report.c   the table, the failures, the JSON file
  *
- * A test program: without memory it ends. tests/oracle/README.md says what the files look like. */
+ * A test program: it ends if memory is exhausted. tests/oracle/README.md describes the files. */
 #ifndef TENON_TESTS_ORACLE_RUN_ORACLE_H
 #define TENON_TESTS_ORACLE_RUN_ORACLE_H
 
@@ -26,13 +26,13 @@
 #include <tenon/metadata.h>
 #include <tenon/tenon.h>
 
-/* ---- what every part uses ---- */
+/* ---- shared by all parts ---- */
 
 typedef enum oracle_verdict {
   ORACLE_PASSED = 0,
   ORACLE_FAILED = 1,
   ORACLE_SKIPPED = 2,
-  ORACLE_UNNEEDED = 3 /* not of the sample (oracle_kernels.c): counted nowhere */
+  ORACLE_UNNEEDED = 3 /* not in the sample (kernels.c): not counted */
 } oracle_verdict;
 
 typedef struct oracle_result {
@@ -41,15 +41,15 @@ typedef struct oracle_result {
   char reason[1600];
 } oracle_result;
 
-/* The first reason stays. Both return false, so that `return oracle_fail(...)` reads well. */
+/* Keeps the first reason. Both return false, so that `return oracle_fail(...)` reads well. */
 bool oracle_fail(oracle_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool oracle_skip(oracle_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool oracle_fail_status(oracle_result *result, const tn_error *err, const char *what);
 
-/* Puts "text: " before the reason. */
+/* Prepends "text: " to the reason. */
 void oracle_prefix(oracle_result *result, const char *text);
 
-/* These end the program when there is no memory. */
+/* These end the program if memory is exhausted. */
 void *oracle_alloc(size_t bytes); /* zeroed, never NULL */
 void *oracle_grow(void *array, size_t n, size_t *room, size_t element);
 char *oracle_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -64,7 +64,7 @@ typedef struct oracle_bytes {
   size_t size;
 } oracle_bytes;
 
-/* False, with the reason in `why`, when the file cannot be read. */
+/* Returns false, with the reason in `why`, if the file cannot be read. */
 bool oracle_read_file(const char *path, oracle_bytes *out, char *why, size_t why_size);
 bool oracle_zip_entry(const char *path, const char *name, oracle_bytes *out, char *why, size_t why_size);
 
@@ -101,11 +101,12 @@ typedef struct oracle_list {
 /* Adds the cases below `path`: a folder, an archive, an index.json or a case.json. */
 void oracle_find(oracle_list *list, const char *path);
 
-/* Sorts by family (in order of names) and id, and keeps those whose id one of the globs matches (none: all). */
+/* Sorts by family (in order of names) and id, and keeps those whose id matches one of the globs
+ * (none: all). */
 void oracle_select(oracle_list *list, const char *const *globs, size_t n_globs);
 void oracle_list_free(oracle_list *list);
 
-/* ---- ops that we claim ---- */
+/* ---- claimed ops ---- */
 
 typedef struct oracle_claims {
   char **ops; /* sorted */
@@ -117,23 +118,25 @@ void oracle_claims_read(oracle_claims *claims, const char *path);
 void oracle_claims_free(oracle_claims *claims);
 bool oracle_claimed(const oracle_claims *claims, const char *op);
 
-/* Why the library cannot run this op, NULL when it should: not registered, or without a kernel. Static text. */
+/* Why the library cannot run this op (not registered, or without a kernel), or NULL if it
+ * should. Static text. */
 const char *oracle_op_missing(const char *op);
 
 /* ---- a sample ---- */
 
 typedef struct oracle_kernels oracle_kernels;
 
-/* path: what `tenon ops --json` printed. few: two types of each attribute. within: seconds after which no further case
- * is begun, 0: no limit. Ends the program when it cannot be read, or has no kernel for the device. */
+/* path: output of `tenon ops --json`. few: two types of each attribute. within: seconds after
+ * which no further case is started, 0: no limit. Ends the program if the file cannot be read or
+ * has no kernel for the device. */
 oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few, int within);
 void oracle_kernels_free(oracle_kernels *kernels); /* NULL allowed */
 
-/* Whether the graph of a case has something of which no node ran on the device yet. */
+/* Whether the graph of a case contains a claim that no node has fulfilled on the device yet. */
 bool oracle_kernels_want(oracle_kernels *kernels, const oracle_case *c, const tn_graph *graph);
 void oracle_kernels_note(oracle_kernels *kernels, tn_session *session, const tn_run_metadata *metadata);
 
-/* Prints what did not run on the device, and what has no case. */
+/* Prints the claims that did not run on the device, and those without a case. */
 void oracle_kernels_report(const oracle_kernels *kernels);
 
 /* ---- running ---- */
@@ -147,7 +150,7 @@ typedef struct oracle_config {
   bool in_process; /* no child process */
   bool verbose;
   bool eager; /* stateless cases once more, operation by operation */
-  const char *eager_device; /* there, as far as it has kernels; NULL: where the session likes */
+  const char *eager_device; /* used for ops with kernels there; NULL: the session decides */
   oracle_claims claims;
   oracle_kernels *kernels; /* NULL: all cases */
 } oracle_config;
@@ -156,19 +159,20 @@ void oracle_run_one(const oracle_config *config, const oracle_case *c, oracle_re
 void oracle_run_case(const oracle_config *config, const oracle_case *c, oracle_result *result);
 void oracle_run_model(const oracle_config *config, const oracle_case *c, oracle_result *result);
 
-/* Runs every case; result[i] is that of case i. Returns whether the process itself ended well; else `why` says how. */
+/* Runs every case; result[i] is that of case i. Returns whether the process itself ended
+ * normally; otherwise `why` explains how it ended. */
 bool oracle_run_all(const oracle_config *config, const oracle_list *list, oracle_result *results, char *why,
                     size_t why_size);
 
 /* ---- arrays ---- */
 
-/* Where the arrays of one case are. */
+/* The location of the arrays of one case. */
 typedef struct oracle_arrays {
   void *zip; /* zip_t, or NULL for an archive */
   oracle_bytes npz;
   json_t *index; /* archive: name to [offset, size] */
   oracle_bytes packed;
-  char scratch[300]; /* the folder that takes the place of @SCRATCH@ in strings; "" until one is needed */
+  char scratch[300]; /* folder that replaces @SCRATCH@ in strings; "" until one is needed */
 } oracle_arrays;
 
 /* Graph and arrays of a case. */
@@ -201,7 +205,8 @@ typedef struct oracle_tolerance {
   double limit; /* of the mean absolute difference */
 } oracle_tolerance;
 
-/* False, with the first bad element in the reason, when `got` is not as wanted. `name` is that of the tensor. */
+/* Returns false, with the first wrong element in the reason, if `got` is not as expected. `name`
+ * is the tensor's. */
 bool oracle_compare(const oracle_tolerance *tolerance, const char *name, const tn_tensor *want, const tn_tensor *got,
                     oracle_result *result);
 
@@ -216,26 +221,27 @@ typedef struct oracle_step {
   size_t n_fetches;
   const char **targets;
   size_t n_targets;
-  tn_run_metadata *metadata; /* of oracle_step_run, with a record for each node; NULL: none is wanted */
+  tn_run_metadata *metadata; /* for oracle_step_run, with a record for each node; NULL: not collected */
 } oracle_step;
 
-/* Room for as many; freed, with its tensors, by oracle_step_free. */
+/* Allocates room for the given numbers; oracle_step_free frees it, with its tensors. */
 void oracle_step_init(oracle_step *step, size_t n_feeds, size_t n_fetches, size_t n_targets);
 void oracle_step_free(oracle_step *step);
 
-/* Runs the step. False when the library broke a rule that holds for every step: a feed was written to (S-RUN-28), a
- * fetched tensor is not the caller's alone (S-RUN-27), a failed step gave tensors (S-RUN-08) or no message (S-ERR-01).
- */
+/* Runs the step. Returns false if the library broke a rule that holds for every step: a feed was
+ * written to (S-RUN-28), a fetched tensor is not owned exclusively (S-RUN-27), a failed step
+ * returned tensors (S-RUN-08) or no message (S-ERR-01). */
 bool oracle_step_run(tn_session *session, oracle_step *step, tn_status *status, tn_error *err, oracle_result *result);
 
-/* Gives the fetched tensors back. */
+/* Releases the fetched tensors. */
 void oracle_step_drop(oracle_step *step);
 
-/* The same step as a callable that writes into step->fetched, which an earlier run has filled. */
+/* The same step as a callable that writes into step->fetched, filled by an earlier run. */
 bool oracle_step_call(tn_session *session, oracle_step *step, tn_status *status, tn_error *err, oracle_result *result);
 
-/* The step once more, its operations one by one in an eager session; fetched tensors as after oracle_step_run. *ran
- * false: the graph has control flow, or something else that is no operation by itself. */
+/* Runs the step once more, its operations one by one in an eager session; fetched tensors as
+ * after oracle_step_run. *ran false: the graph has control flow, or something else that is not a
+ * single operation. */
 bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran,
                        oracle_result *result);
 

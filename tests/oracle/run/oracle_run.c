@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oracle_run: runs recorded cases and models on a runtime and compares. See tests/oracle/README.md. */
+/* oracle_run: runs recorded cases and models on a runtime and compares the results. See
+ * tests/oracle/README.md. */
 #include "tests/oracle/run/oracle.h"
 
 #include <errno.h>
@@ -11,29 +12,29 @@
 static const char usage_text[] =
     "usage: oracle_run [OPTION]... DIR...\n"
     "Runs every case below the folders: recorded ones (index.json), packed families (*.zip), models (case.json).\n"
-    "A case whose ops are all claimed may not be skipped. The last line is 'N passed, N failed, N skipped'.\n"
+    "A case whose ops are all claimed must not be skipped. The last line is 'N passed, N failed, N skipped'.\n"
     "\n"
     "  --runtime NAME   the session's target, as direct or threaded:threads=4 (direct)\n"
     "  --level N        optimisation level (1, the library's default)\n"
-    "  --option F=V     a field of the session's options, as kernel_plugins=always; may be given again\n"
+    "  --option F=V     a field of the session's options, as kernel_plugins=always; may be repeated\n"
     "  --eager          stateless cases once more, operation by operation in an eager session\n"
     "  --eager-on NAME  the same, on a device where it has kernels: as /device:GPU:0\n"
-    "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be given again\n"
+    "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be repeated\n"
     "  --sample FILE    of FILE, which 'tenon ops --json' printed: for each op and type that a kernel of --device "
     "claims, the\n"
-    "                   first case in which it ran there; those without one are told\n"
+    "                   first case in which it ran there; reports those without one\n"
     "  --few            two types of each op are enough for the sample\n"
-    "  --within N       no case of the sample is begun after N seconds\n"
+    "  --within N       no case of the sample is started after N seconds\n"
     "  --device TYPE    of the sample (GPU)\n"
-    "  --ops FILE       the ops that we claim (tests/oracle/ops.txt of the source tree)\n"
-    "  --json FILE      writes the results there, too\n"
+    "  --ops FILE       the claimed ops (tests/oracle/ops.txt of the source tree)\n"
+    "  --json FILE      also writes the results to this file\n"
     "  --timeout N      seconds for one case (120)\n"
-    "  --in-process     no child process: for a debugger\n"
+    "  --in-process     no child process, for debuggers\n"
     "  --list           lists the cases and runs none\n"
     "  --verbose        a line for each case\n"
     "  --help\n"
     "\n"
-    "Exit status: 0 none failed, 1 some failed, 2 wrong call or unreadable index.\n";
+    "Exit status: 0 no case failed, 1 some failed, 2 wrong call or unreadable index.\n";
 
 typedef struct arguments {
   oracle_config config;
@@ -57,7 +58,7 @@ static int number(const char *option, const char *text, int low, int high)
   errno = 0;
   long value = strtol(text, &end, 10);
   if (errno || *end || end == text || value < low || value > high)
-    oracle_usage_error("%s: '%s' is no number from %d to %d", option, text, low, high);
+    oracle_usage_error("%s: '%s' is not a number from %d to %d", option, text, low, high);
   return (int)value;
 }
 
@@ -136,17 +137,18 @@ static void parse_arguments(int argc, char **argv, arguments *a)
   }
 }
 
-/* From the source tree; a program called by hand has no TENON_SRCDIR. */
+/* Reads the list in the source tree; a program called by hand has no TENON_SRCDIR. */
 static void read_claims(arguments *a)
 {
   const char *top = getenv("TENON_SRCDIR");
-  char *path =
-      a->ops ? oracle_format("%s", a->ops) : oracle_format("%s/tests/oracle/ops.txt", top ? top : ORACLE_SRCDIR);
+  if (!top) top = ORACLE_SRCDIR;
+  char *path = a->ops ? oracle_format("%s", a->ops) : oracle_format("%s/tests/oracle/ops.txt", top);
   oracle_claims_read(&a->config.claims, path);
   free(path);
 }
 
-/* The last line but one says when the process did not end well after its last case, and that counts as a failure. */
+/* If the process does not end normally after its last case, the last line but one says so, and
+ * that counts as a failure. */
 static int run(const arguments *a, const oracle_list *list)
 {
   oracle_result *results = oracle_alloc(list->n * sizeof(*results));
@@ -163,7 +165,8 @@ static int run(const arguments *a, const oracle_list *list)
   if (!written) fprintf(stderr, "oracle_run: %s cannot be written\n", a->json);
   printf("%zu passed, %zu failed, %zu skipped\n", total.passed, total.failed, total.skipped);
   free(results);
-  return total.failed ? 1 : written ? 0 : 2;
+  if (total.failed) return 1;
+  return written ? 0 : 2;
 }
 
 int main(int argc, char **argv)
@@ -172,7 +175,7 @@ int main(int argc, char **argv)
   oracle_list list = { 0 };
   int status = 0;
   parse_arguments(argc, argv, &a);
-  /* In the build tree the plugins are not where an installed library looks. */
+  /* In the build tree the plugins are not in the library's search path. */
   setenv("TENON_PLUGIN_PATH", ORACLE_PLUGIN_PATH, 0);
   read_claims(&a);
   if (a.sample) a.config.kernels = oracle_kernels_read(a.sample, a.device, a.few, a.within);

@@ -21,7 +21,7 @@ static const char *note_of(const oracle_case *c)
   return note ? note : "";
 }
 
-/* A reason may hold newlines (causes of an error): the lines after the first are set in. */
+/* A reason may contain newlines (causes of an error): all lines but the first are indented. */
 static void print_reason(const char *reason)
 {
   for (; *reason; reason++) {
@@ -56,7 +56,7 @@ static int by_reason(const void *a, const void *b)
 
 #define FEW 8
 
-/* One line for each reason; the cases are all named where they are few. */
+/* One line for each reason; the cases are named if they are few. */
 static void print_skips(const oracle_config *config, const oracle_list *list, const oracle_result *results)
 {
   skip *skips = oracle_alloc(list->n * sizeof(*skips));
@@ -125,7 +125,8 @@ static json_t *families_object(const oracle_list *list, const oracle_result *res
   return families;
 }
 
-/* A reason may quote bytes of a string tensor; they were escaped, so what is no UTF-8 comes from elsewhere. */
+/* A reason may quote bytes of a string tensor; these are escaped, so invalid UTF-8 comes from
+ * elsewhere. */
 static json_t *text_value(const char *text)
 {
   json_t *value = json_string(text);

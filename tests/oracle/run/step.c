@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step, and what must hold for every step whatever its ops. */
+/* One step, and the checks made for every step whatever its ops. */
 #include "tests/oracle/run/oracle.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ void oracle_step_free(oracle_step *step)
   memset(step, 0, sizeof(*step));
 }
 
-/* The bytes of the feeds before the step: NULL for those without plain bytes. */
+/* Copies the bytes of the feeds before the step; NULL for feeds without plain bytes. */
 static void **save_feeds(const oracle_step *step)
 {
   void **saved = oracle_alloc(step->n_feeds * sizeof(*saved));
@@ -66,11 +66,11 @@ static bool fetches_keep_rules(const oracle_step *step, tn_status status, const 
   for (size_t i = 0; i < step->n_fetches; i++) {
     tn_tensor *tensor = step->fetched[i];
     if (status != TN_OK && tensor)
-      return oracle_fail(result, "the step failed with %s and yet gave '%s'", tn_status_name(status),
+      return oracle_fail(result, "the step failed with %s but returned '%s'", tn_status_name(status),
                          step->fetch_names[i]);
     if (status == TN_OK && !tensor) return oracle_fail(result, "the step is OK and '%s' is NULL", step->fetch_names[i]);
     if (status == TN_OK && tn_tensor_elements(tensor) > 0 && !tn_tensor_is_exclusive(tensor))
-      return oracle_fail(result, "the fetched '%s' is not the caller's alone", step->fetch_names[i]);
+      return oracle_fail(result, "the fetched '%s' is not owned exclusively", step->fetch_names[i]);
   }
   return true;
 }
@@ -95,7 +95,8 @@ void oracle_step_drop(oracle_step *step)
   }
 }
 
-/* Whatever they held before must not shine through. Strings and handles are pointers, and stay. */
+/* Overwrites the tensors, so that earlier contents cannot pass as results. Strings and handles
+ * are pointers, and are kept. */
 static void spoil(const oracle_step *step)
 {
   for (size_t i = 0; i < step->n_fetches; i++) {
@@ -140,7 +141,7 @@ static bool set_options(const oracle_config *config, tn_session_options *options
   return true;
 }
 
-/* Containers of its own: cases name their variables alike. */
+/* Uses containers of its own, as cases use the same names for variables. */
 bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_session **out, tn_error *err)
 {
   tn_session_options *options = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored arrays to tensors. Where NumPy lacks a type its bits are stored (bfloat16 as uint16, qint8 as int8); a string
- * array is its bytes one after another, with the length of each element, or with offsets, in a second array. */
+/* Stored arrays to tensors. If NumPy lacks a type, its bits are stored (bfloat16 as uint16,
+ * qint8 as int8); a string array is stored as the concatenated bytes, with the length of each
+ * element, or with offsets, in a second array. */
 #include "tests/oracle/run/oracle.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 
 #define SCRATCH_MARK "@SCRATCH@"
 
-/* The same bytes as a tensor of the wanted type. */
+/* The same bytes as a tensor of the expected type. */
 static bool retype(tn_tensor *stored, tn_dtype dtype, const char *name, tn_tensor **out, oracle_result *result)
 {
   *out = NULL;
@@ -50,7 +51,7 @@ static const char *find_mark(const char *text, size_t length)
   return NULL;
 }
 
-/* The folder of the case, made when it is first named. */
+/* The folder of the case, created when it is first needed. */
 static const char *scratch_folder(oracle_arrays *arrays, oracle_result *result)
 {
   const char *tmp = getenv("TMPDIR");
@@ -62,7 +63,7 @@ static const char *scratch_folder(oracle_arrays *arrays, oracle_result *result)
   return NULL;
 }
 
-/* The text with every mark replaced by the folder's path. */
+/* Returns the text with every mark replaced by the folder's path. */
 static char *with_folder(const char *text, size_t length, const char *folder, size_t *new_length)
 {
   const size_t mark = strlen(SCRATCH_MARK), path = strlen(folder);
@@ -82,7 +83,7 @@ static char *with_folder(const char *text, size_t length, const char *folder, si
   return copy;
 }
 
-/* `arrays` is NULL where no text can name the folder. */
+/* `arrays` is NULL if texts cannot name the folder. */
 static bool set_element(oracle_arrays *arrays, tn_tensor *tensor, int64_t i, const char *text, size_t length,
                         oracle_result *result)
 {
@@ -100,7 +101,8 @@ static bool set_element(oracle_arrays *arrays, tn_tensor *tensor, int64_t i, con
   return ok;
 }
 
-/* `marks` has a length for each element, or, with one number more, where each begins and the last ends. */
+/* `marks` has a length for each element, or, with one more number, the positions where each
+ * begins and the last ends. */
 static bool fill_strings(oracle_arrays *arrays, tn_tensor *tensor, const tn_tensor *bytes, const int64_t *marks,
                          bool offsets, const char *name, oracle_result *result)
 {
@@ -145,7 +147,8 @@ static bool make_strings(oracle_arrays *arrays, const tn_tensor *bytes, const tn
   return ok;
 }
 
-/* --- what the other parts call ------------------------------------------------------------------------------------ */
+/* --- entry points
+ * ------------------------------------------------------------------------------------------------ */
 
 static bool dtype_of(const char *text, const char *name, tn_dtype *dtype, oracle_result *result)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases run one after another in a child process that reports each verdict through a pipe. When it dies or hangs, the
- * case that it was in has failed and a new child goes on with the next one: isolation for the price of one fork. The
- * parent never uses the library, which does not support a fork once a session exists.
+/* Cases run one after another in a child process that reports each verdict through a pipe. When
+ * it dies or hangs, its current case has failed and a new child continues with the next one:
+ * isolation for the price of one fork. The parent never uses the library, which does not support
+ * a fork once a session exists.
  *
- * The child's allocator fills fresh and freed memory, so that an element that a kernel forgot is not zero by chance,
- * and counts blocks, so that a case that leaves memory behind each time it runs is found. */
+ * The child's allocator fills fresh and freed memory, so that an element not written by a kernel
+ * is not zero by accident, and counts blocks, to detect cases that leak memory each time they
+ * run. */
 #define _GNU_SOURCE
 #include "tests/oracle/run/oracle.h"
 
@@ -77,7 +79,8 @@ static long run_counted(const oracle_config *config, const oracle_case *c, oracl
   return atomic_load(&live_blocks) - before;
 }
 
-/* What the library makes once for the process is no leak: only what a second run leaves again is. */
+/* Objects that the library makes once per process are not leaks; blocks left by a second run
+ * are. */
 void oracle_run_one(const oracle_config *config, const oracle_case *c, oracle_result *result)
 {
   double start = now();
@@ -87,7 +90,7 @@ void oracle_run_one(const oracle_config *config, const oracle_case *c, oracle_re
   if (left <= 0 || result->verdict != ORACLE_PASSED) return;
   long again = run_counted(config, c, result);
   if (again > 0 && result->verdict == ORACLE_PASSED)
-    oracle_fail(result, "each run leaves %ld blocks of memory behind", again);
+    oracle_fail(result, "each run leaks %ld blocks of memory", again);
 }
 
 /* --- crashes in this process -------------------------------------------------------------------------------------- */
@@ -129,7 +132,7 @@ static bool write_all(int fd, const void *data, size_t size)
   return true;
 }
 
-/* exit, not _exit: a leak checker reports there. */
+/* exit rather than _exit, so that a leak checker can report. */
 static void child(const oracle_config *config, const oracle_list *list, size_t first, int fd)
 {
   oracle_result result;
@@ -192,8 +195,9 @@ static pid_t start_child(const oracle_config *config, const oracle_list *list, s
   return pid;
 }
 
-/* Runs cases from `first` on in one child. Returns the number of the next case, list->n when all are done. *status is
- * that of a child that did all of its cases, else 0: then a case has the blame. */
+/* Runs cases from `first` on in one child. Returns the number of the next case, list->n if all
+ * are done. *status is that of a child that finished all of its cases, otherwise 0: then a case
+ * is to blame. */
 static size_t run_child(const oracle_config *config, const oracle_list *list, size_t first, oracle_result *results,
                         int *status)
 {
