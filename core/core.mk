@@ -251,8 +251,8 @@ TN_COMPILE_FILES = \
   core/compile/import/partial.h \
   core/compile/import/prune.c \
   core/compile/import/prune.h \
-  core/compile/import/turn.c \
-  core/compile/import/turn.h \
+  core/compile/import/rotate.c \
+  core/compile/import/rotate.h \
   core/compile/ir/fold.c \
   core/compile/ir/ir.c \
   core/compile/ir/ir.h \
@@ -366,8 +366,8 @@ TN_HOST_FILES = \
   core/host/host.c \
   core/host/host.h \
   core/host/live_sessions.c \
-  core/host/opened.c \
-  core/host/runtimes.c
+  core/host/runtimes.c \
+  core/host/session_base.c
 
 TN_SESSION_FILES = \
   core/session/callable.c \

@@ -22,7 +22,7 @@ static void read_back(const tool_text *text, const tn_tensor *value, tn_error *e
   if (tn_tensor_rank(again) != 0 || tn_tensor_bytes(again) != tn_tensor_bytes(value)) abort();
   tool_text second = { 0 };
   if (tool_text_tensor(&second, again, err) != TN_OK || strcmp(second.data, text->data) != 0) abort();
-  tool_text_free(&second);
+  tool_text_fini(&second);
   tn_tensor_unref(again);
 }
 
@@ -38,7 +38,7 @@ static void look(const tn_tensor *value, tn_error *err)
   if (st == TN_OK && tn_tensor_rank(value) == 0 && dtype != TN_STRING && dtype != TN_COMPLEX64 &&
       dtype != TN_COMPLEX128)
     read_back(&text, value, err);
-  tool_text_free(&text);
+  tool_text_fini(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

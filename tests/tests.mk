@@ -447,7 +447,7 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += tests/tensor/dlpack_numpy.py
 EXTRA_DIST += tests/repo/check-static.sh tests/repo/installed.sh tests/repo/check-guide.sh tests/tools/tool_kit.sh \
   tests/tools/tool_plugins.sh tests/repo/untested-rules.txt \
-  tests/repo/rings.txt tests/repo/phrases.txt
+  tests/repo/rings.txt
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/repo/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
 	CC='$(CC)' CXX='$(CXX)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/repo/check-templates.sh '$(srcdir)' '$(libdir)' '$(bindir)'

@@ -118,7 +118,7 @@ static tn_status put(const request *r, const picture *p, const tool_text *dot, t
   if (status == TN_OK)
     printf("%s: %" PRIu32 " box%s and %zu arrow%s for %" PRIu32 " node%s\n", r->output, p->n_boxes,
            p->n_boxes == 1 ? "" : "es", p->n_arrows, p->n_arrows == 1 ? "" : "s", p->n, p->n == 1 ? "" : "s");
-  tool_text_free(&drawn);
+  tool_text_fini(&drawn);
   return status;
 }
 
@@ -140,7 +140,7 @@ static tn_status draw(const request *r, tn_error *err)
     picture_write(&p, &dot);
     status = put(r, &p, &dot, err);
   }
-  tool_text_free(&dot);
+  tool_text_fini(&dot);
   picture_free(&p);
   tn_graph_unref(graph);
   return status;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tenon command: finds the subcommand in the table that the build makes from tools/tools.mk. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,7 @@ static int unknown_command(const char *name)
   tool_text_printf(&text, "unknown command '%s'", name);
   tool_near_text(&near, &text);
   int status = tool_usage(NULL, "%s", text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return status;
 }
 
@@ -90,12 +89,10 @@ static bool wants_help(int argc, char **argv)
 static int load_op_library(const char *file)
 {
   tn_error err = TN_ERROR_INIT;
-  char *path = realpath(file, NULL);
-  tn_status status = path != NULL ? tn_runtime_allow_files(1, &err)
-                                  : tn_error_set(&err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT,
-                                                 "--op-library '%s': %s", file, strerror(errno));
+  char *path;
+  tn_status status = tool_plugin_path("--op-library", file, &path, &err);
   if (status == TN_OK) status = tn_load_op_library(path, NULL, &err);
-  tool_hint(&err, "brings a runtime", "--runtime", file);
+  tool_hint(&err, "provides a runtime", "--runtime", file);
   free(path);
   return status == TN_OK ? TOOL_OK : tool_fail(&err);
 }

@@ -155,8 +155,8 @@ static void add_row(tool_table *table, const tn_op_schema *schema)
   tool_table_cell(table, "%s", tn_op_schema_name(schema));
   tool_table_cell(table, "%s", devices.data);
   tool_table_cell(table, "%s", text.data);
-  tool_text_free(&devices);
-  tool_text_free(&text);
+  tool_text_fini(&devices);
+  tool_text_fini(&text);
   free(types.items);
 }
 
@@ -185,7 +185,7 @@ static void add_json_constraint(void *user, const char *attr, size_t attr_length
   tool_text name = { 0 };
   tool_text_add(&name, attr, attr_length);
   tool_json_set(types, name.data, json_types(tool_parse_types(list, list_length)));
-  tool_text_free(&name);
+  tool_text_fini(&name);
 }
 
 static json_t *json_kernel(const tn_kernel_def *kernel)
@@ -239,7 +239,7 @@ static int not_found(const char *pattern)
   tool_text_printf(&text, "no known op matches '%s'", pattern);
   tool_near_text(&near, &text);
   tn_error_set(&err, TN_NOT_FOUND, "%s", text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return tool_fail(&err);
 }
 
@@ -256,7 +256,7 @@ static void look_in_plugins(char **patterns, size_t n)
   for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
     if (tn_op_schema_find(names.data + at) == NULL)
       tn_operation_abandon(tn_operation_begin(graph, names.data + at, "node", 0));
-  tool_text_free(&names);
+  tool_text_fini(&names);
   tn_graph_unref(graph);
 }
 
@@ -282,7 +282,7 @@ static tn_status load_runtime(const char *runtime, tn_error *err)
   tool_text name = { 0 };
   tn_status status = tool_target(runtime, &name, err);
   if (status == TN_OK) status = tn_runtime_load(name.data, &info, err);
-  tool_text_free(&name);
+  tool_text_fini(&name);
   return status;
 }
 

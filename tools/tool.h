@@ -62,13 +62,19 @@ typedef struct tool_text {
 
 void tool_text_add(tool_text *text, const char *data, size_t length);
 void tool_text_printf(tool_text *text, const char *format, ...) TN_PRINTF(2, 3);
-void tool_text_free(tool_text *text);
+void tool_text_fini(tool_text *text);
 
 /* Writes "847 B", "120.3 kB" or "1.2 GB" to `buffer` and returns it. */
 const char *tool_bytes_text(char buffer[32], uint64_t bytes);
 
+/* Decimal places with which a value below 999.5 is printed with three digits. */
+int tool_decimals(double value);
+
 /* Writes "847 ns", "1.20 us", "12.0 ms" or "120 s", three digits and a unit, to `buffer` and returns it. */
 const char *tool_duration_text(char buffer[32], double ns);
+
+/* Length in bytes of the UTF-8 character at `text`, which has `length` bytes; 0 if it is invalid. */
+size_t tool_utf8_length(const char *text, size_t length);
 
 /* Appends "[?, 8, 8, 1]" or "unknown shape". */
 void tool_text_shape(tool_text *text, const int64_t *dims, int32_t rank);
@@ -99,7 +105,7 @@ typedef struct tool_table {
 void tool_table_init(tool_table *table, size_t columns, uint32_t right);
 void tool_table_cell(tool_table *table, const char *format, ...) TN_PRINTF(2, 3);
 void tool_table_print(tool_table *table, const char *indent, FILE *out); /* also frees the table */
-void tool_table_free(tool_table *table);
+void tool_table_fini(tool_table *table);
 
 /* Creates a string; bytes that are not UTF-8 become U+FFFD. */
 json_t *tool_json_text(const char *text);
@@ -171,7 +177,7 @@ typedef struct tool_place {
 int tool_place_parse(tool_place *place, const char *tensor, const char *value);
 int tool_places_check(tool_place *places, size_t n);
 tn_status tool_places_save(const tool_place *places, tn_tensor *const *tensors, size_t n, tn_error *err);
-void tool_places_free(tool_place *places, size_t n);
+void tool_places_destroy(tool_place *places, size_t n);
 
 /* ---- progress (progress.c) ---- */
 
@@ -201,6 +207,9 @@ uint64_t tool_peak_memory(void); /* peak resident memory of this program; 0: unk
 
 /* Appends the target for --runtime "NAME[:KEY=VALUE,...]" or "PATH[:KEY=VALUE,...]". Loads the runtime in a file. */
 tn_status tool_target(const char *text, tool_text *out, tn_error *err);
+/* Finds the real path of a plugin file and allows loading it; the caller frees *path, also after a failure. `what`
+ * begins the message. */
+tn_status tool_plugin_path(const char *what, const char *file, char **path, tn_error *err);
 /* If the message says that the file provides `part`, another kind of plugin, adds which option accepts it. */
 void tool_hint(tn_error *err, const char *part, const char *option, const char *file);
 tn_status tool_set_target(tn_session_options *options, const char *text, tn_error *err);
@@ -268,8 +277,8 @@ typedef struct tool_functions tool_functions;
 tool_functions *tool_functions_scan(const tn_graph *graph);
 /* Returns an unsupported op needed by a function that the node calls, or NULL. */
 const char *tool_functions_need(tool_functions *functions, const tn_operation *op);
-void tool_functions_free(tool_functions *functions);
-void tool_model_free(tool_model *model);
+void tool_functions_destroy(tool_functions *functions);
+void tool_model_fini(tool_model *model);
 tool_node *tool_model_node(const tool_model *model, const tn_operation *op); /* NULL if not found */
 
 /* Inputs: placeholders, including those with a default, which need no feed. Outputs: nodes other than constants whose

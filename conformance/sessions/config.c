@@ -263,13 +263,13 @@ static void config__malformed_bytes_are_refused_with_their_offset(void)
     const char *part;
   } cases[] = {
     { "\x38", 1, "byte 0: a number is cut short" },
-    { "\x38\x01\x0a\x05\x0a\x03", 6, "byte 2: a field is longer than what holds it" },
+    { "\x38\x01\x0a\x05\x0a\x03", 6, "byte 2: a field is longer than its message" },
     { "\x38\x01\x0a\x04\x0a\x03"
       "CP",
-      8, "byte 4: a field is longer than what holds it" },
+      8, "byte 4: a field is longer than its message" },
     { "\x22\x02\xc3\x28", 4, "byte 2: a text is not UTF-8" },
     { "\x22\x02\x61\x00", 4, "byte 2: a text has a NUL in it" },
-    { "\x52\x02\x1a\x02", 4, "byte 2: a field is longer than what holds it" },
+    { "\x52\x02\x1a\x02", 4, "byte 2: a field is longer than its message" },
     { "\x72\x03\x0a\x01\x07", 5, "byte 4: " }, /* in cluster_def, which is only preserved */
     { "\x3f", 1, "byte 0: a field has an unknown wire type" },
   };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator of the process.
  *
- * tn_set_allocator may be called while nothing is alive, so blocks are counted. The count is spread over cache lines by
- * thread, with relaxed order: it is read only while one thread uses the library. */
+ * tn_set_allocator is refused while blocks are allocated, so blocks are counted. The count is spread over cache lines
+ * by thread, with relaxed order: it is read only while a single thread uses the library. */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
 #include <core/base/thread.h>
@@ -17,16 +17,18 @@
 
 #define PLAIN_ALIGN 16
 #define HUGE_PAGE ((uintptr_t)2 << 20)
-#define HUGE_BLOCK ((size_t)8 << 20) /* at most a quarter of it lies outside of huge pages */
+#define HUGE_BLOCK ((size_t)8 << 20) /* at most a quarter of such a block is outside whole huge pages */
 #define N_SHARDS 16 /* a power of two */
 
+/* A shard may be negative: a block can be freed by another thread than the one that allocated it. Only the sum
+ * counts. */
 typedef struct shard {
   _Alignas(64) atomic_llong live;
 } shard;
 
 static shard shards[N_SHARDS];
 
-/* alloc is NULL while the C library's allocator is used. */
+/* alloc is NULL while the C library's allocator is used. No lock: it is set only while the library holds no memory. */
 static tn_allocator process;
 
 static inline void count_blocks(long long n)
@@ -43,8 +45,9 @@ static long long live_blocks(void)
 
 /* ---- the C library's allocator ---- */
 
-/* malloc keeps a cache of small blocks for each thread and aligned_alloc does not, so a larger alignment is made by
- * hand: the block that malloc gave stands right before the aligned address. Sanitizers see more with aligned_alloc. */
+/* malloc caches small blocks per thread and aligned_alloc does not, so larger alignments are made by hand from malloc.
+ * The address that malloc returned is stored right before the aligned address. Not under the address sanitizer, which
+ * detects more errors with aligned_alloc. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ALIGN_BY_HAND 0
 #elif defined(__has_feature)
@@ -56,15 +59,15 @@ static long long live_blocks(void)
 #define ALIGN_BY_HAND 1
 #endif
 
-/* Asks for huge pages: weights of a model and arenas are filled once and read often, and most of the time that fresh
- * memory takes is spent on its pages. Only the whole huge pages inside a block become such. */
+/* Requests huge pages for large blocks (weights and arenas): most of the cost of fresh memory is its page faults. Only
+ * the whole huge pages inside the block are affected. */
 static void *advise(void *block, size_t size)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (block == NULL || size < HUGE_BLOCK) return block;
   uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
   uintptr_t end = ((uintptr_t)block + size) & ~(HUGE_PAGE - 1);
-  madvise((char *)block + (begin - (uintptr_t)block), end - begin, MADV_HUGEPAGE); /* a no changes nothing */
+  madvise((char *)block + (begin - (uintptr_t)block), end - begin, MADV_HUGEPAGE); /* only a hint: errors are ignored */
 #else
   (void)size;
 #endif
@@ -160,7 +163,7 @@ void *tn__zalloc(size_t size)
 {
   if (process.alloc == NULL && PLAIN_ALIGN <= _Alignof(max_align_t)) {
     if (size == 0 || size > PTRDIFF_MAX) return NULL;
-    void *fresh = calloc(1, size); /* knows which pages are zero already */
+    void *fresh = calloc(1, size); /* does not clear pages that the system has just zeroed */
     if (fresh != NULL) count_blocks(1);
     return fresh;
   }
@@ -188,7 +191,7 @@ bool tn__grow(void **array, size_t *capacity, size_t wanted, size_t size)
   }
   void *fresh = tn__alloc(bytes), *old;
   if (fresh == NULL) return false;
-  memcpy(&old, array, sizeof(old)); /* the array's pointer has a type of its own */
+  memcpy(&old, array, sizeof(old)); /* *array really has another pointer type, so no access through void ** */
   if (old != NULL) {
     memcpy(fresh, old, *capacity * size);
     tn__free(old, *capacity * size);
@@ -231,7 +234,7 @@ tn_status tn_set_allocator(const tn_allocator *allocator, tn_error *err)
   return TN_OK;
 }
 
-/* tn_free gets no size, so that stands in a line of its own before the memory. */
+/* tn_free is not passed the size, so the size is stored in TN_ALIGN bytes before the memory. */
 void *tn_alloc(size_t bytes)
 {
   size_t whole;

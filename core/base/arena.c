@@ -3,12 +3,13 @@
 
 #include <string.h>
 
+/* Sizes of blocks in bytes. Each block is twice as large as the last one, up to MAX_BLOCK. */
 #define MIN_BLOCK 256
-#define MAX_BLOCK ((size_t)1 << 20) /* blocks stop growing here */
+#define MAX_BLOCK ((size_t)1 << 20)
 
 struct tn__arena_block {
   tn__arena_block *older;
-  size_t size; /* with this header */
+  size_t size; /* in bytes, including this header */
 };
 
 void tn__arena_init(tn__arena *arena, size_t first_block)
@@ -52,7 +53,7 @@ static char *align_up(char *p, size_t align)
   return p + (tn__round_up(at, align) - at);
 }
 
-/* The place of `size` bytes in the current block; NULL when it has no room (or there is none). */
+/* Allocates `size` bytes in the current block. NULL: it has no room, or there is no block. */
 static char *take(tn__arena *arena, size_t size, size_t align)
 {
   if (arena->next == NULL) return NULL;
@@ -100,7 +101,7 @@ void *tn__arena_aligned(tn__arena *arena, size_t size, size_t align)
   size_t worst;
   if (!tn__size_add(size, align, &worst)) return NULL;
   if (worst > arena->block_size / 4) {
-    /* A block of its own: what is left of the current one is still good for small things. */
+    /* Use a separate block and keep the current one: its remaining bytes still serve small requests. */
     tn__arena_block *block = new_block(arena, worst);
     return block == NULL ? NULL : align_up((char *)(block + 1), align);
   }

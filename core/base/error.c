@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes and error objects.
  *
- * An error object holds its texts one behind the other, each with its NUL: the node's name, the message, the causes
- * from the nearest to the deepest. They lie in inline_text, or at spill when there is one. Every change is an
- * insertion, as the message so far becomes a cause by what is put before it. used is 0, or at least 2 and then code is
- * not TN_OK. */
+ * An error object stores its texts in sequence, each with its NUL: the node's name, the message, then the causes from
+ * the nearest to the deepest. They are in inline_text, or on the heap in `spill` if that is not NULL. Every change is
+ * an insertion: a new message inserted before the old one turns the old one into the first cause.
+ *
+ * Invariant: used is 0, or used is at least 2 and code is not TN_OK.
+ *
+ * Errors about memory must work without memory. A text that neither fits nor gets memory is cut and ends in "...". */
 #define _GNU_SOURCE
 #include <core/base/text.h>
 
 #include <string.h>
 
-#define TEXT_LIMIT ((size_t)32 << 10)   /* of one text */
-#define TOTAL_LIMIT ((size_t)512 << 10) /* of all texts of an object */
+#define TEXT_LIMIT ((size_t)32 << 10)   /* bytes of one text */
+#define TOTAL_LIMIT ((size_t)512 << 10) /* bytes of all texts of an object */
 
 /* ---- codes ---- */
 
@@ -26,7 +29,7 @@ static const struct {
 };
 #define N_STATUSES (sizeof(statuses) / sizeof(statuses[0]))
 
-/* Numbers are 0, 1, 2, ... */
+/* The codes are 0, 1, 2, ..., so a code is its own row. */
 static size_t status_row(tn_status code)
 {
   return code >= 0 && (size_t)code < N_STATUSES ? (size_t)code : (size_t)TN_UNKNOWN;
@@ -47,14 +50,14 @@ tn_status tn_status_from_name(const char *name, tn_status *out)
   return TN_NOT_FOUND;
 }
 
-/* ---- where the texts are ---- */
+/* ---- location of the texts ---- */
 
 static char *texts(tn_error *err) { return err->spill != NULL ? err->spill : err->inline_text; }
 
 static size_t room(const tn_error *err)
 {
   if (err->spill != NULL) return err->spill_size;
-  /* A program that was built with other headers says how large its object is. */
+  /* struct_size is the size of the object in a program built with other headers, which may differ from ours. */
   size_t n = err->struct_size;
   if (n < offsetof(tn_error, inline_text) + 16 || n > sizeof(tn_error)) n = sizeof(tn_error);
   return n - offsetof(tn_error, inline_text);
@@ -62,7 +65,7 @@ static size_t room(const tn_error *err)
 
 enum { NODE = 0, MESSAGE = 1, CAUSES = 2 };
 
-/* The i-th text, "" past the end. */
+/* Returns the i-th text, "" past the end. */
 static const char *text_at(const tn_error *err, size_t i)
 {
   if (err == NULL || err->used == 0) return "";
@@ -73,6 +76,7 @@ static const char *text_at(const tn_error *err, size_t i)
 
 /* ---- changing the texts ---- */
 
+/* Makes room for `wanted` bytes in all. False: out of memory, or above TOTAL_LIMIT; nothing changed. */
 static bool reserve(tn_error *err, size_t wanted)
 {
   if (wanted <= room(err)) return true;
@@ -87,14 +91,14 @@ static bool reserve(tn_error *err, size_t wanted)
   return true;
 }
 
-/* Turns the last bytes before `end` of the text that begins at `begin` or later into "...". */
+/* Replaces the last three bytes of the text that ends at p[end] by "...", but none before `begin` or an earlier NUL. */
 static void put_dots(char *p, size_t begin, size_t end)
 {
   for (int i = 0; i < 3 && end > begin && p[end - 1] != 0; i++) p[--end] = '.';
 }
 
-/* Puts text[n], and a NUL when `nul` is 1, at byte `at` of the texts; it does not lie in the object itself. Without
- * memory it is cut to the room that there is: half of it at least is left to the new text, what follows loses its end.
+/* Inserts text[n], and a NUL if `nul` is 1, at byte `at` of the texts. `text` must not point into the object. Without
+ * memory the new text is cut to the available room, of which it gets at least half; the texts after it lose their end.
  */
 static void insert(tn_error *err, size_t at, const char *text, size_t n, size_t nul)
 {
@@ -136,11 +140,11 @@ static size_t message_offset(const tn_error *err) { return strlen(text_at(err, N
 
 /* ---- formatting ---- */
 
-/* The words are put together before the object changes: the arguments may point into it. */
+/* A formatted message. It is formatted before the object changes, because the arguments may point into the object. */
 typedef struct words {
   char *text;
-  size_t n;
-  size_t heap_size; /* 0: text is `small` */
+  size_t n;         /* length, without the NUL */
+  size_t heap_size; /* bytes at `text`, to be freed; 0: text is `small` */
   char small[512];
 } words;
 
@@ -164,7 +168,7 @@ static void words_init(words *w, const char *format, va_list args)
     w->n = (heap != NULL ? size : sizeof(w->small)) - 1;
     if (w->n < whole) put_dots(w->text, 0, w->n);
   }
-  w->n = strlen(w->text); /* a %c may have made a NUL */
+  w->n = strlen(w->text); /* a %c may have written a NUL */
   va_end(again);
 }
 
@@ -235,7 +239,7 @@ void tn_error_copy(tn_error *to, const tn_error *from)
   if (to == NULL || to == from) return;
   tn_error_clear(to);
   if (from == NULL || from->code == TN_OK) return;
-  reserve(to, from->used); /* without memory each of these is cut */
+  reserve(to, from->used); /* if this fails, insert() cuts the texts */
   const char *message = tn_error_message(from), *node = tn_error_node(from);
   start(to, from->code, message, strlen(message));
   insert(to, 0, node, strlen(node), 0);
@@ -248,7 +252,7 @@ void tn_error_copy(tn_error *to, const tn_error *from)
 void tn_error_set_node(tn_error *err, const char *node)
 {
   if (err == NULL || node == NULL || err->code == TN_OK || *tn_error_node(err) != 0) return;
-  /* A copy, as it may be a part of a text in the object. */
+  /* Insert a copy, because `node` may point into the object. */
   char small[256], *heap = NULL;
   size_t n = strnlen(node, TEXT_LIMIT), cut = n < sizeof(small) ? n : sizeof(small) - 1;
   if (n > cut) heap = tn__strndup(node, n);

@@ -17,9 +17,9 @@
 
 #include <core/base/text.h>
 
-#define CHUNK ((size_t)1 << 30) /* one read or write; the kernel takes no more than 2 GiB */
+#define CHUNK ((size_t)1 << 30) /* bytes of one read or write; the system transfers at most 2 GiB at once */
 
-/* ---- the system's errors ---- */
+/* ---- system errors ---- */
 
 static tn_status code_of(int number)
 {
@@ -42,14 +42,14 @@ static tn_status code_of(int number)
   case EINVAL:
   case ENXIO: return TN_INVALID_ARGUMENT;
   case EEXIST: return TN_ALREADY_EXISTS;
-  case EPIPE: return TN_UNAVAILABLE; /* nobody reads any more */
+  case EPIPE: return TN_UNAVAILABLE; /* the reader has closed the pipe */
   default: return TN_UNKNOWN;
   }
 }
 
 tn_status tn__system_error(tn_error *err, int number, const char *format, ...)
 {
-  char what[PATH_MAX + 200]; /* a longer path cannot be opened, and is cut */
+  char what[PATH_MAX + 200]; /* a longer path cannot be opened anyway; its text is cut */
   va_list args;
   va_start(args, format);
   tn__vsnprintf(what, sizeof(what), format, args);
@@ -57,18 +57,23 @@ tn_status tn__system_error(tn_error *err, int number, const char *format, ...)
   return tn_error_set(err, code_of(number), "%s: %s", what, tn__strerror(number));
 }
 
+static const char *kind_name(mode_t mode)
+{
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "of an unknown type";
+}
+
 static tn_status wrong_kind(tn_error *err, const char *path, mode_t mode)
 {
-  const char *kind = S_ISDIR(mode)                    ? "a directory"
-                     : S_ISFIFO(mode)                 ? "a FIFO"
-                     : S_ISSOCK(mode)                 ? "a socket"
-                     : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
-                                                      : "no regular file";
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is %s, wanted a regular file", path, kind);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is %s, wanted a regular file", path, kind_name(mode));
 }
 
 /* ---- reading ---- */
 
+/* Records size and time of change, by which tn__file_unchanged recognises the file. */
 static void take_identity(tn__file *file, const struct stat *st)
 {
   file->size = (uint64_t)st->st_size;
@@ -81,7 +86,7 @@ tn_status tn__file_open(const char *path, tn__file *file, tn_error *err)
   struct stat st;
   file->path = path;
   file->size = 0;
-  /* Non-blocking: a FIFO would wait for a writer. */
+  /* Non-blocking: opening a FIFO would wait for a writer. */
   file->fd = tn__sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
   if (file->fd < 0) {
     int number = errno;
@@ -143,18 +148,18 @@ bool tn__writer_always_names;
 
 static tn_status process_ends(const tn__writer *w, tn_error *err)
 {
-  return tn_error_set(err, TN_CANCELLED, "cannot write '%s': the files that were being written were abandoned",
+  return tn_error_set(err, TN_CANCELLED, "cannot write '%s': unfinished files were abandoned (tn_files_abandon)",
                       w->path);
 }
 
-/* The length of the folder's part of a path, with its slash; 0: the current folder. */
+/* The length of the directory part of a path, including its slash; 0: the current directory. */
 static size_t folder_size(const char *path)
 {
   const char *slash = strrchr(path, '/');
   return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* A name in the folder of the target that another file is unlikely to have; NULL without memory. */
+/* Returns a probably unused path in the directory of the target, to be freed by the caller. NULL: out of memory. */
 static char *other_name(const tn__writer *w)
 {
   static atomic_uint counter;
@@ -172,8 +177,9 @@ static char *other_name(const tn__writer *w)
   return path;
 }
 
-/* Gives the file another name by `make`, which returns 0, or the system's error: EEXIST when the name is in use. Inside
- * of a section. Returns what the last call did; ENOMEM without memory. */
+/* Names the file temporarily: calls `make` with new names until one is unused (at most 101 tries). `make` returns 0 or
+ * an errno, EEXIST if the name is in use. Returns the result of the last call, or ENOMEM. The caller is in a section
+ * (temporary.h). */
 static int name_otherwise(tn__writer *w, int (*make)(tn__writer *w, const char *name))
 {
   for (int attempt = 0;; attempt++) {
@@ -203,10 +209,11 @@ static tn_status open_named(tn__writer *w, tn_error *err)
   return tn__system_error(err, number, "cannot create a file in the folder of '%s'", w->path);
 }
 
-/* The open file under a name that needs no right beyond those of its owner. */
+/* A path of an open file, for access() and linkat(). Linking by the descriptor itself (AT_EMPTY_PATH) would need a
+ * privilege. */
 static void descriptor_name(int fd, char name[40]) { tn__snprintf(name, 40, "/proc/self/fd/%d", fd); }
 
-/* False where the system has no such files, or could not give them a name afterwards. */
+/* Opens an unnamed file (O_TMPFILE). False: the system or file system has none, or could not name it afterwards. */
 static bool open_unnamed(tn__writer *w)
 {
 #if defined(O_TMPFILE)
@@ -225,14 +232,15 @@ static bool open_unnamed(tn__writer *w)
   return false;
 }
 
-/* Something that exists and cannot be replaced. A FIFO without a reader is an error and no wait. */
+/* Opens a target that cannot be replaced by a new file (a device, a pipe). A FIFO without a reader is an error; it does
+ * not block. */
 static tn_status open_direct(tn__writer *w, tn_error *err)
 {
   w->fd = tn__sys_open(w->path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
   if (w->fd < 0) {
     int number = errno;
     if (number == ENXIO)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a FIFO or socket that nobody reads", w->path);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a FIFO or socket without a reader", w->path);
     return tn__system_error(err, number, "cannot open '%s' for writing", w->path);
   }
   int flags = fcntl(w->fd, F_GETFL);
@@ -252,7 +260,7 @@ tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err)
   const char *place = path;
   if (exists && S_ISLNK(st.st_mode)) {
     if (stat(path, &target) != 0) return tn__system_error(err, errno, "cannot follow the symbolic link '%s'", path);
-    /* /dev/stdout may lead to a regular file that somebody has open: that one is meant, not a new one of its name. */
+    /* /dev/stdout may link to an open regular file. Write to that file itself instead of replacing it by a new one. */
     bool device = !S_ISREG(target.st_mode) || starts_with(path, "/dev/") || starts_with(path, "/proc/");
     if (!device && realpath(path, resolved) == NULL)
       return tn__system_error(err, errno, "cannot follow the symbolic link '%s'", path);
@@ -270,7 +278,7 @@ tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err)
   if (s != TN_OK)
     tn__writer_abandon(w);
   else if (exists && fchmod(w->fd, st.st_mode & 07777) != 0)
-    tn_log(TN_LOG_DEBUG, "'%s' has new permissions: %s", path, tn__strerror(errno));
+    tn_log(TN_LOG_DEBUG, "cannot keep the permissions of '%s': %s", path, tn__strerror(errno));
   return s;
 }
 
@@ -294,8 +302,8 @@ static int link_file(tn__writer *w, const char *name)
   return linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
-/* Gives the file its name. A link replaces nothing: for that the file gets another name first, which is then changed.
- * Inside of a section; returns the system's error. */
+/* Gives the complete file its final name. linkat() cannot replace an existing file, so in that case the file is linked
+ * under a temporary name, which is then renamed. The caller is in a section. Returns 0 or an errno. */
 static int put_in_place(tn__writer *w)
 {
   int number = 0;
@@ -311,8 +319,8 @@ static int put_in_place(tn__writer *w)
   return 0;
 }
 
-/* Some file systems tell of a failed write only when a descriptor is closed, and the file must stay open to get its
- * name. */
+/* Closes a duplicate of the descriptor: some file systems report a failed write only at close, but the file must stay
+ * open until it is linked. Returns 0 or an errno. */
 static int flush_file(const tn__writer *w)
 {
   int other = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
@@ -328,7 +336,7 @@ tn_status tn__writer_commit(tn__writer *w, tn_error *err)
     if (tn__temporaries_enter()) {
       number = put_in_place(w);
       tn__temporaries_leave();
-      if (number != 0) s = tn__system_error(err, number, "cannot put '%s' in its place", w->path);
+      if (number != 0) s = tn__system_error(err, number, "cannot move the new file to '%s'", w->path);
     } else {
       s = process_ends(w, err);
     }
@@ -340,7 +348,8 @@ tn_status tn__writer_commit(tn__writer *w, tn_error *err)
 void tn__writer_abandon(tn__writer *w)
 {
   if (w->fd >= 0) tn__sys_close(w->fd);
-  if (w->temporary != NULL && tn__temporaries_enter()) { /* else it is gone, and its name stays in the list */
+  /* After tn_files_abandon the file is removed already, and its entry stays in the list. */
+  if (w->temporary != NULL && tn__temporaries_enter()) {
     unlink(w->temporary->path);
     tn__temporary_drop(w->temporary);
     tn__temporaries_leave();
@@ -356,7 +365,7 @@ tn_status tn_file_save(const char *path, const void *data, size_t size, tn_error
   if (path == NULL || path[0] == 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "the path of a file to write is %s", path == NULL ? "NULL" : "empty");
   if (data == NULL && size > 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "file '%s': the %zu bytes to write are NULL", path, size);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "file '%s': data is NULL but size is %zu", path, size);
   tn_status s = tn__writer_open(&w, path, err);
   if (s != TN_OK) return s;
   s = tn__writer_write(&w, data, size, err);

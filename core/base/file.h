@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: read as a whole or in parts, written so that nothing half written is left behind. Messages name the path. */
+/* Files. A file is read as a whole or in parts. A file is written atomically: under its name there is the old content
+ * or the complete new content, never a part. Messages name the path. */
 #ifndef TN_CORE_BASE_FILE_H
 #define TN_CORE_BASE_FILE_H
 
@@ -9,54 +10,58 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Records what the system's error `number` means: "<text>: No such file or directory". Returns the code: NOT_FOUND,
- * PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, memory or descriptors), DATA_LOSS (I/O), INVALID_ARGUMENT, ... */
+/* Sets an error from the errno `number`, with the message "<text>: No such file or directory". Returns the code:
+ * NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, memory or descriptors), DATA_LOSS (I/O),
+ * INVALID_ARGUMENT, ... */
 tn_status tn__system_error(tn_error *err, int number, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Whether shared objects can be loaded into this program; false in one that is linked all statically. What cannot be
- * done for that reason is TN_UNIMPLEMENTED, and the message says "static build: " (P-91). */
+/* Whether this program can load shared objects; false if it is linked statically. Operations that need it then return
+ * TN_UNIMPLEMENTED with a message that says "static build: " (P-91). */
 bool tn__loads_files(void);
 
 /* ---- reading ---- */
 
 typedef struct tn__file {
-  int fd;
-  uint64_t size;
-  const char *path; /* borrowed */
-  int64_t changed_s, changed_ns; /* when it was last written to, as it was opened */
+  int fd;                        /* owned; -1: closed */
+  uint64_t size;                 /* in bytes, when it was opened */
+  const char *path;              /* borrowed */
+  int64_t changed_s, changed_ns; /* time of the last change before it was opened */
 } tn__file;
 
-/* Opens a regular file; a folder, FIFO, socket or device is TN_INVALID_ARGUMENT. Never waits. */
+/* Opens a regular file; a directory, FIFO, socket or device is TN_INVALID_ARGUMENT. Never blocks. */
 tn_status tn__file_open(const char *path, tn__file *file, tn_error *err);
-/* All of the n bytes from `offset`; TN_DATA_LOSS when the file ends before. */
+/* Reads exactly n bytes from `offset`; TN_DATA_LOSS if the file ends before. */
 tn_status tn__file_read(const tn__file *file, uint64_t offset, void *to, size_t n, tn_error *err);
-/* Whether the open file has the size that it had, and was not written to. */
+/* Whether the open file still has the size and time of change that it had when it was opened. */
 bool tn__file_unchanged(const tn__file *file);
 void tn__file_close(tn__file *file);
 
 /* ---- writing ---- */
 
-/* A regular file is written without a name, where the system has that (O_TMPFILE), else under another one in its
- * folder; at the end it gets its name. What exists and is something else (a terminal, a pipe, /dev/stdout) is written
- * directly. */
+/* A regular file is written without a name where the system supports it (O_TMPFILE), else under a temporary name in the
+ * directory of the target. It gets its final name when it is complete. An existing target that is not a regular file (a
+ * terminal, a pipe, /dev/stdout) is written directly.
+ *
+ * open, any number of writes, then commit or abandon. After a failed open the writer is closed. One thread at a
+ * time. */
 typedef struct tn__writer {
-  int fd;
+  int fd;                   /* owned; -1: closed */
   const char *path;         /* borrowed */
-  char *target;             /* where the file goes: `path`, symbolic links followed; NULL when written directly */
-  tn__temporary *temporary; /* NULL: it has no name, or is written directly */
+  char *target;             /* the final name: `path` with symbolic links resolved; NULL: written directly */
+  tn__temporary *temporary; /* the temporary name; NULL: unnamed, or written directly */
 } tn__writer;
 
-/* For tests: files are made with a name, as on systems that cannot do without. */
+/* For tests: create files with a temporary name, as on systems without O_TMPFILE. */
 extern bool tn__writer_always_names;
 
 tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err);
 tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *err);
-/* Puts the file in its place; on failure nothing is left. Then w is closed. TN_CANCELLED after tn_files_abandon. */
+/* Gives the file its final name and closes w. On failure no file is left. TN_CANCELLED after tn_files_abandon. */
 tn_status tn__writer_commit(tn__writer *w, tn_error *err);
-/* Closes w and removes what was written; nothing for one that is closed. */
+/* Closes w and removes the unfinished file. Does nothing if w is closed. */
 void tn__writer_abandon(tn__writer *w);
 
-/* ---- system calls at which pthread_cancel does not end the thread ---- */
+/* ---- system calls that are not cancellation points: pthread_cancel would leak what the caller holds ---- */
 
 static inline int tn__sys_open(const char *path, int flags, mode_t mode)
 {

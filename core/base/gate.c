@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/gate.h>
 
-#define HOW_SHIFT 32
+#define HOW_SHIFT 32 /* `open` has the count of lanes in its lower half and `how` in its upper half */
 
 void tn__gate_open(tn__gate *gate)
 {
@@ -10,7 +10,7 @@ void tn__gate_open(tn__gate *gate)
     atomic_fetch_and_explicit(&gate->lanes[i].word, TN__LANE_COUNT, memory_order_release);
 }
 
-/* n more lanes are empty. Returns how the gate was shut if they were the last ones, else 0. */
+/* Counts n more lanes as empty. Returns how the gate was shut if they were the last ones, else 0. */
 static uint32_t count_down(tn__gate *gate, uint32_t n)
 {
   uint64_t before = atomic_fetch_sub_explicit(&gate->open, n, memory_order_acq_rel);
@@ -19,6 +19,7 @@ static uint32_t count_down(tn__gate *gate, uint32_t n)
 
 uint32_t tn__gate_left(tn__gate *gate) { return count_down(gate, 1); }
 
+/* Marks a lane as shut. True: it was empty, and the caller counts it down; else the last thread to leave it does. */
 static bool shut_lane(_Atomic uint64_t *word)
 {
   uint64_t before = atomic_load_explicit(word, memory_order_relaxed), after;

@@ -26,7 +26,7 @@ typedef struct tn__gate {
   struct {
     _Alignas(64) _Atomic uint64_t word;
   } lanes[TN__LANES];
-  _Alignas(64) _Atomic uint64_t open; /* the count of lanes; above it, `how` it was shut */
+  _Alignas(64) _Atomic uint64_t open; /* lower half: the count of lanes; upper half: `how` the gate was shut */
 } tn__gate;
 
 /* Opens the gate: the first time, or again after it was shut and all threads have left. */
@@ -39,7 +39,7 @@ static inline void tn__gate_enter_as(tn__gate *gate, uint32_t thread)
 }
 static inline void tn__gate_enter(tn__gate *gate) { tn__gate_enter_as(gate, tn__thread_number()); }
 
-uint32_t tn__gate_left(tn__gate *gate); /* a lane became empty after the gate was shut */
+uint32_t tn__gate_left(tn__gate *gate); /* slow path of leave: a lane became empty after the gate was shut */
 
 /* Called on the thread that entered. Returns 0, or for the last thread to leave after tn__gate_shut the `how` given
  * there: no leaving thread touches the gate after that. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With TN_DEBUG_LOCKS each thread keeps the ranks that it holds. Ranks only rise, so it never holds more than there
- * are. */
+/* With TN_DEBUG_LOCKS each thread records the ranks that it holds, in the order of locking. */
 #define _GNU_SOURCE
 #include <core/base/lock.h>
 #include <core/base/thread.h>
@@ -26,7 +25,7 @@
 /* ---- ranks ---- */
 
 #ifdef TN_DEBUG_LOCKS
-#define MAX_HELD 32
+#define MAX_HELD 32 /* locks that a thread may hold at once */
 
 static _Thread_local struct {
   int n;
@@ -46,7 +45,7 @@ static void take_rank(int rank)
   take_peer(rank);
 }
 
-/* Not always the last one: A B, then A is given back first. */
+/* Not always the last rank: a thread may lock A, lock B and then unlock A first. */
 static void drop_rank(int rank)
 {
   int i = held.n - 1;
@@ -70,7 +69,7 @@ static inline void set_owner(tn__mutex *m) { (void)m; }
 static inline void clear_owner(tn__mutex *m) { (void)m; }
 #endif
 
-/* Only our own bugs make these calls fail. */
+/* These calls fail only through a bug of the library. */
 static inline void sure(int rc)
 {
   assert(rc == 0);
@@ -116,8 +115,9 @@ void tn__assert_held(tn__mutex *m)
 
 /* ---- condition ----
  *
- * A wait is a cancellation point. A thread that pthread_cancel ended there would never give up what it holds (a step, a
- * turn, the mutex), so it is ended after the wait, where the program's own code gets to such a point. */
+ * A condition wait is a cancellation point. A thread cancelled there would never release what it holds (a step, a place
+ * in a queue, the mutex). So cancellation is held back during the wait and takes effect at the next cancellation point
+ * in the program's own code. */
 
 void tn__cond_init(tn__cond *c)
 {
@@ -172,7 +172,7 @@ void tn__rwlock_init(tn__rwlock *l, const char *name, tn__rank rank)
   pthread_rwlockattr_t attr;
   sure(pthread_rwlockattr_init(&attr));
 #if defined(__GLIBC__)
-  /* A stream of readers does not keep a writer out for ever. Nobody reads recursively: the ranks forbid it. */
+  /* A stream of readers must not starve a writer. No thread takes a read lock recursively: the ranks forbid it. */
   pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 #endif
   sure(pthread_rwlock_init(&l->rw, &attr));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink runs under a lock, so that lines come one at a time and tn_set_log_sink waits for the old sink's last line.
- */
+/* The log. The sink runs under a lock, so it gets one line at a time, and tn_set_log_sink returns only after the old
+ * sink has returned from its last line. */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
 
@@ -18,18 +18,21 @@ static const char *const level_names[] = { "error", "warning", "info", "debug" }
 #define N_LEVELS ((int32_t)(sizeof(level_names) / sizeof(level_names[0])))
 #define NOT_READ (-1)
 
-static atomic_int shown_level = NOT_READ;
+static atomic_int shown_level = NOT_READ; /* NOT_READ until TENON_LOG was read or a level was set */
 static tn__mutex mu = TN__MUTEX_INIT("log", TN_RANK_LOG);
 static tn_log_fn current_sink; /* guarded by mu; NULL: standard error */
 static void *current_user;     /* guarded by mu */
 
-/* A sink that logs would wait for itself; such a line is dropped. */
+/* A line that the sink itself logs is dropped: the sink would deadlock on its own lock. */
 static _Thread_local bool in_sink;
 
-static const char *level_name(int32_t level)
+static int32_t clamp_level(int32_t level)
 {
-  return level_names[level < 0 ? 0 : level >= N_LEVELS ? N_LEVELS - 1 : level];
+  if (level < TN_LOG_ERROR) return TN_LOG_ERROR;
+  return level > TN_LOG_DEBUG ? TN_LOG_DEBUG : level;
 }
+
+static const char *level_name(int32_t level) { return level_names[clamp_level(level)]; }
 
 static void write_stderr(int32_t level, const char *line)
 {
@@ -43,7 +46,8 @@ static void write_stderr(int32_t level, const char *line)
   (void)ignored;
 }
 
-/* TENON_LOG is read once; who loses the race against tn_set_log_level or another reader takes what is there. */
+/* Reads TENON_LOG, once. A thread that loses the race against tn_set_log_level or another reader returns the level
+ * that the winner set. */
 static int32_t read_level(void)
 {
   const char *name = tn__getenv("TENON_LOG");
@@ -56,7 +60,7 @@ static int32_t read_level(void)
     }
   int found = NOT_READ;
   if (!atomic_compare_exchange_strong(&shown_level, &found, level)) return found;
-  if (!known) tn_log(TN_LOG_WARNING, "TENON_LOG is '%s', wanted error, warning, info or debug; warning it is", name);
+  if (!known) tn_log(TN_LOG_WARNING, "TENON_LOG is '%s', wanted error, warning, info or debug; using warning", name);
   return level;
 }
 
@@ -69,7 +73,7 @@ tn_bool tn_log_enabled(int32_t level)
 
 void tn_set_log_level(int32_t level)
 {
-  atomic_store(&shown_level, level < TN_LOG_ERROR ? TN_LOG_ERROR : level > TN_LOG_DEBUG ? TN_LOG_DEBUG : level);
+  atomic_store(&shown_level, clamp_level(level));
 }
 
 void tn_set_log_sink(tn_log_fn sink, void *user)
@@ -80,7 +84,8 @@ void tn_set_log_sink(tn_log_fn sink, void *user)
   tn__mutex_unlock(&mu);
 }
 
-/* Names from files come into messages: a line stays one line and moves no cursor. */
+/* Replaces control characters by spaces: messages contain names from files, which must not break the line or control a
+ * terminal. */
 static void make_printable(char *line)
 {
   for (; *line != 0; line++)

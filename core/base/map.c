@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear probing at most three quarters full; a removal moves later entries back, so that there are no tombstones.
+/* Linear probing, at most three quarters full. A removal moves later entries back, so there are no tombstones.
  *
  * The hash folds 128-bit products, the public-domain construction of wyhash. Both factors are masked by keys that are
  * random for the process: no input can be chosen that makes a factor zero or two texts collide. */
@@ -107,7 +107,8 @@ void tn__map_fini(tn__map *map)
 
 static bool full(const tn__map *map) { return map->count + 1 > map->capacity / 4 * 3; }
 
-/* The entry of the key, or the free place where it belongs. There is a free place. */
+/* Returns the entry of the key, or the free place where it belongs. The map always has a free place, which ends the
+ * search. */
 static tn__map_entry *find(const tn__map *map, const char *key, size_t size, uint64_t hash)
 {
   size_t mask = map->capacity - 1;
@@ -178,7 +179,7 @@ void *tn__map_remove(tn__map *map, const char *key, size_t size)
   void *value = e->value;
   if (value == NULL) return NULL;
 
-  /* Walk to the next free place and move back each entry whose own place is not between the hole and it. */
+  /* Up to the next free place, move each entry back into the hole unless its home place is after the hole. */
   size_t mask = map->capacity - 1, hole = (size_t)(e - map->entries);
   for (size_t i = (hole + 1) & mask; map->entries[i].value != NULL; i = (i + 1) & mask) {
     size_t home = map->entries[i].hash & mask;

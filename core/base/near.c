@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-#define LONGEST 64 /* a longer name is no slip of the keyboard */
+#define LONGEST 64 /* longer names are not compared, which bounds the cost */
 
 static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
 
-/* How many letters have to be put in, left out, replaced or swapped with their neighbour to turn a into b. */
+/* The Damerau-Levenshtein distance: how many letters must be inserted, deleted, replaced or swapped with a neighbour to
+ * turn a into b. */
 static size_t edits_between(const char *a, size_t n, const char *b, size_t m)
 {
   size_t table[3][LONGEST + 1]; /* the rows of letters i - 2, i - 1 and i of a */

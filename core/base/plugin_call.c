@@ -9,7 +9,7 @@
 _Thread_local const tn__plugin_call *volatile tn__plugin_call_now TN__THREAD_WORD;
 _Thread_local const tn__plugin_call *const volatile *volatile tn__plugin_call_helped TN__THREAD_WORD;
 
-/* Async-signal-safe. */
+/* Async-signal-safe: it reads only words of this thread and records in frames that are still active. */
 tn_bool tn_plugin_call_now(tn_plugin_call *out)
 {
   const tn__plugin_call *c = tn__plugin_call_now;
@@ -17,7 +17,7 @@ tn_bool tn_plugin_call_now(tn_plugin_call *out)
   if (out == NULL || out->struct_size < TN_SIZE_TO(tn_plugin_call, call)) return false;
   if (helped != NULL) c = *helped;
   tn_plugin_call call = { .struct_size = out->struct_size };
-  if (c != NULL && c->plugin == NULL) c = NULL; /* a kernel of the library, called by it */
+  if (c != NULL && c->plugin == NULL) c = NULL; /* the library's own kernel */
   if (c != NULL) {
     call.plugin = c->plugin;
     call.file = c->file;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which plugin's code a thread is in. A program asks when its process is ended from there (tn_plugin_call_now), so that
- * is what each call into a plugin leaves behind: a record in the caller's frame, and one store into a word of the
- * thread.
+/* Which plugin's code a thread is in, so that a crash handler of the program can name it (tn_plugin_call_now). Each
+ * call into a plugin costs a record in the caller's frame and a store to a thread-local word, which points to the
+ * innermost record.
  *
- * Kernels of plugins have records of their own; those of the library have none. A thread that helps with a kernel's
- * loop reads the record of the thread that runs the kernel. */
+ * Calls of a plugin's kernels have records; calls of the library's own kernels have none. A thread that helps with a
+ * kernel's loop uses the record of the thread that runs the kernel. */
 #ifndef TN_CORE_BASE_PLUGIN_CALL_H
 #define TN_CORE_BASE_PLUGIN_CALL_H
 
@@ -14,17 +14,18 @@
 #include <core/base/thread.h>
 
 typedef struct tn__plugin_call {
-  const struct tn__plugin_call *outer; /* the call that this one is inside of */
-  const char *plugin, *file;       /* its name, and where it is from */
-  const char *call;                /* "its step" */
-  const char *kernel, *node;       /* of a kernel, else NULL */
+  const struct tn__plugin_call *outer; /* the enclosing call, NULL = none */
+  const char *plugin, *file;           /* the plugin's name and path; NULL plugin: the library's own kernel */
+  const char *call;                    /* "its step" */
+  const char *kernel, *node;           /* of a kernel call, else NULL */
 } tn__plugin_call;
 
-/* Read by handlers of signals on the same thread. */
+/* The innermost record of this thread. Signal handlers on the same thread read it, so it is volatile. */
 extern _Thread_local const tn__plugin_call *volatile tn__plugin_call_now TN__THREAD_WORD;
-/* While a thread helps: where the record of the thread that it helps is. */
+/* While this thread helps another one: points to the other thread's tn__plugin_call_now. Else NULL. */
 extern _Thread_local const tn__plugin_call *const volatile *volatile tn__plugin_call_helped TN__THREAD_WORD;
 
+/* The record must be complete before enter. The fence keeps the compiler from publishing it earlier. */
 static inline void tn__plugin_call_enter(tn__plugin_call *c)
 {
   c->outer = tn__plugin_call_now;
@@ -33,7 +34,7 @@ static inline void tn__plugin_call_enter(tn__plugin_call *c)
 }
 static inline void tn__plugin_call_leave(const tn__plugin_call *c) { tn__plugin_call_now = c->outer; }
 
-/* The plugin that registered a kernel. */
+/* The plugin that registered a kernel: its name and path. */
 typedef struct tn__guest {
   const char *name, *file;
 } tn__guest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of the ops that print. It runs under a lock, so that texts come whole, and tn_set_print_sink waits for the
- * old sink's last one. */
+/* The sink of the ops that print. It runs under a lock, so it gets one text at a time, and tn_set_print_sink returns
+ * only after the old sink has returned from its last text. */
 #include <core/base/print.h>
 
 #include <core/base/lock.h>
@@ -19,7 +19,7 @@ void tn_set_print_sink(tn_print_fn sink, void *user)
   tn__mutex_unlock(&mu);
 }
 
-/* Through stdio, so that it comes in order with what the program prints. */
+/* Through stdio, so that the order with the program's own output is kept. */
 static void write_stream(FILE *stream, const char *text, size_t length)
 {
   size_t ignored = fwrite(text, 1, length, stream);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is one for the whole process: the version, the program's lock around libltdl, how the program was linked. */
+/* Process-wide state: the version, the program's lock around libltdl, and whether the program is linked statically. */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
 #include <core/base/file.h>
@@ -14,7 +14,7 @@ const char *tn_version(void) { return TN_VERSION_STRING; }
 
 /* ---- the program's lock around libltdl ---- */
 
-/* Set before the first use of a plugin only, so it needs no lock of its own. */
+/* Set only before the first use of a plugin, so it needs no lock of its own. */
 static struct {
   void (*lock)(void *user);
   void (*unlock)(void *user);
@@ -30,7 +30,7 @@ tn_status tn_set_ltdl_lock(void (*lock)(void *user), void (*unlock)(void *user),
                         lock == NULL ? "lock" : "unlock");
   if (atomic_load(&ltdl.used))
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "tn_set_ltdl_lock: plugins are in use already; give the lock before the first session");
+                        "tn_set_ltdl_lock: plugins are in use already; set the lock before the first session");
   ltdl.lock = lock;
   ltdl.unlock = unlock;
   ltdl.user = user;
@@ -48,10 +48,10 @@ void tn__ltdl_leave(void)
   if (ltdl.unlock != NULL) ltdl.unlock(ltdl.user);
 }
 
-/* ---- how the program was linked ---- */
+/* ---- static or dynamic program ---- */
 
 #if defined(__ELF__)
-/* The first object is the program: it names a dynamic linker, unless it has none. */
+/* The first object is the program itself. It names a dynamic linker (PT_INTERP) unless it is linked statically. */
 static int look_for_linker(struct dl_phdr_info *info, size_t size, void *found)
 {
   (void)size;

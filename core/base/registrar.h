@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who registers ops on this thread. While the code of a plugin does, its families are checked and put down; they are
- * entered when all went well, all or none. */
+/* The plugin that registers ops on this thread. While a plugin's init code runs, the op families that it registers are
+ * checked and collected. They enter the op table when the whole registration has succeeded: all or none. */
 #ifndef TN_CORE_BASE_REGISTRAR_H
 #define TN_CORE_BASE_REGISTRAR_H
 
@@ -10,18 +10,18 @@
 
 typedef struct tn__registrar tn__registrar;
 struct tn__registrar {
-  const char *who; /* "plugin 'name' (/path)", for messages */
-  const char *name, *file; /* of the plugin; they live as long as the process */
+  const char *who;         /* "plugin 'name' (/path)", for messages */
+  const char *name, *file; /* of the plugin; valid until the process ends */
 
-  /* of the op table, set when something was registered */
-  const void **families;
+  /* Filled in by the op table at the first registration. */
+  const void **families; /* the collected families: n of them, room for `room`; owned */
   size_t n, room;
-  bool (*has)(const tn__registrar *registrar, const char *op);
-  /* Enters the families, or forgets them. In any case what it holds is freed. */
+  bool (*has)(const tn__registrar *registrar, const char *op); /* whether a collected family has the op */
+  /* Enters the families into the op table if `keep`, else drops them. Frees `families` in either case. */
   tn_status (*settle)(tn__registrar *registrar, bool keep, tn_error *err);
 };
 
-/* NULL: the program registers. Borrowed. */
+/* The registrar of this thread, borrowed. NULL: the program itself registers. */
 extern _Thread_local tn__registrar *tn__registrar_now;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When work for a caller has to end: its session was closed, it was cancelled, its time is over. A step has all three,
- * and so has what is prepared for one. */
+/* The conditions that stop work for a caller: its session was closed, it was cancelled, its deadline has passed. They
+ * apply to a step and to the preparation of one (plans, layouts, packed constants). */
 #ifndef TN_CORE_BASE_STOP_H
 #define TN_CORE_BASE_STOP_H
 
@@ -9,17 +9,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Why work is to end. */
+/* The reason to stop. */
 enum { TN__GO_ON = 0, TN__STOP_CLOSED, TN__STOP_CANCELLED, TN__STOP_DEADLINE };
 
-/* Times are of the monotonic clock. */
+/* Times are those of tn__now_ns. The pointers are borrowed. */
 typedef struct tn__stop {
-  const _Atomic int64_t *closed;    /* when the session was closed, 0 = it is open; NULL = there is none */
-  const _Atomic int64_t *cancelled; /* when it was, 0 = it was not; NULL = nothing can cancel it */
+  const _Atomic int64_t *closed;    /* when the session was closed, 0 = open; NULL = no session */
+  const _Atomic int64_t *cancelled; /* when the work was cancelled, 0 = not cancelled; NULL = it cannot be cancelled */
   int64_t deadline_ns;              /* 0 = none */
 } tn__stop;
 
-/* Of several reasons the first counts (S-CAN-07). Times; 0 = it did not happen, or there is no limit. */
+/* The reason to stop; of several, the earliest (S-CAN-07). Arguments are times; 0 = it did not happen, or there is no
+ * deadline. */
 static inline int tn__stop_first(int64_t closed, int64_t cancelled, int64_t deadline_ns)
 {
   if (closed == 0 && cancelled == 0)
@@ -36,7 +37,7 @@ static inline int tn__stop_why(const tn__stop *s)
   return tn__stop_first(closed, cancelled, s->deadline_ns);
 }
 
-/* What this thread prepares ends with: plans, layouts, forms of constants. NULL: nothing ends it. */
+/* The stop conditions of what this thread prepares: plans, layouts, packed constants. NULL: none. Borrowed. */
 extern _Thread_local const tn__stop *tn__stop_now TN__THREAD_WORD;
 
 static inline bool tn__stopped_now(void) { return tn__stop_now != NULL && tn__stop_why(tn__stop_now) != TN__GO_ON; }

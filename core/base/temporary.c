@@ -11,12 +11,12 @@
 #include <core/base/thread.h>
 #include <tenon/process.h>
 
-#define MOST_WAIT_MS 2000 /* for a section of another thread, whose file system may hang */
+#define MOST_WAIT_MS 2000 /* limit for another thread's section, because its file system may hang */
 
 static tn__mutex mu = TN__MUTEX_INIT("temporary files", TN_RANK_TEMPORARY);
-static _Atomic(tn__temporary *) first;
+static _Atomic(tn__temporary *) first; /* written under mu, read by tn_files_abandon without it */
 static atomic_bool abandoned;
-static _Atomic uint32_t inside; /* the number of the thread that is in a section, 0: none */
+static _Atomic uint32_t inside; /* number of the thread that is in a section, 0: none */
 
 bool tn__temporaries_enter(void)
 {
@@ -59,7 +59,8 @@ void tn__temporary_drop(tn__temporary *t)
   tn__free(t, sizeof *t);
 }
 
-/* Async-signal-safe, as all that is called here. */
+/* Async-signal-safe, and so is everything called here. Sets `abandoned` before it waits for `inside`; a thread that
+ * enters a section stores `inside` before it tests `abandoned`. So one of the two sees the other. */
 void tn_files_abandon(void)
 {
   int code = errno;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that files have only until they are put in their place. A process that ends may remove them first, also from
- * the handler of a signal: tn_files_abandon goes through the list of them without a lock.
+/* The list of temporary names of files that are being written. A process that is about to end removes the files with
+ * tn_files_abandon, also from a signal handler, so that function walks the list without a lock.
  *
- * Making such a name, moving the file and forgetting the name each happen in a section: one thread at a time, and none
- * once the files were abandoned. tn_files_abandon waits for the section that another thread is in; the section of its
- * own thread is one that its signal interrupted and that never goes on. */
+ * Adding a name, renaming the file and dropping the name each happen in a section. One thread at a time is in a
+ * section, and none once the files were abandoned. tn_files_abandon waits for a section of another thread. It does
+ * not wait for a section of its own thread: its signal has interrupted that section, which will never resume. */
 #ifndef TN_CORE_BASE_TEMPORARY_H
 #define TN_CORE_BASE_TEMPORARY_H
 
 #include <core/base/alloc.h>
 
 typedef struct tn__temporary {
-  char *path;
-  long process; /* that made it: a child that was forked leaves it alone */
+  char *path;   /* owned */
+  long process; /* pid of the creator: a forked child must not remove the file */
   _Atomic(struct tn__temporary *) next;
 } tn__temporary;
 
-/* False: the files were abandoned, the process ends; then no name is made, moved or forgotten any more. */
+/* Enters a section. False: the files were abandoned and the process is ending; no section was entered. */
 bool tn__temporaries_enter(void);
 void tn__temporaries_leave(void);
 
-/* Inside of a section, before the file is made. Takes `path` over (tn__strdup's). NULL: no memory, and path was
- * freed. */
+/* In a section, before the file is created. Takes ownership of `path` (from tn__strdup), also on failure. NULL: out of
+ * memory. */
 tn__temporary *tn__temporary_add(char *path);
-/* Inside of a section, when the file is not there any more. */
+/* In a section, after the file was renamed or removed. Frees t. */
 void tn__temporary_drop(tn__temporary *t);
 
 #endif

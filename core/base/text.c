@@ -18,7 +18,9 @@
 
 /* ---- the C locale ---- */
 
-static locale_t c_locale; /* (locale_t)0 when the system has none to give: then the process's is used */
+/* Numbers are formatted and parsed in this locale, whatever the program has set: some locales have a decimal comma.
+ * (locale_t)0: it could not be created, and the program's locale is used. */
+static locale_t c_locale;
 
 static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
@@ -51,7 +53,7 @@ const char *tn__strerror(int number)
 {
   locale_t c = get_c_locale();
   const char *text = c != (locale_t)0 ? strerror_l(number, c) : NULL;
-  return text != NULL ? text : "error of the system";
+  return text != NULL ? text : "unknown system error";
 }
 
 /* ---- slices and growing texts ---- */
@@ -130,10 +132,12 @@ static char *copy_text(const char *text, size_t length)
 
 char *tn__strdup(const char *text) { return text == NULL ? NULL : copy_text(text, strlen(text)); }
 
-/* Ends at a NUL in the text, so that tn__strfree finds the size again. */
+/* The copy ends at a NUL in the text, because tn__strfree recovers the size by strlen. A size above PTRDIFF_MAX means
+ * no limit: strnlen must not be passed it. */
 char *tn__strndup(const char *text, size_t size)
 {
-  return text == NULL ? NULL : copy_text(text, size > PTRDIFF_MAX ? strlen(text) : strnlen(text, size));
+  if (text == NULL) return NULL;
+  return copy_text(text, size > PTRDIFF_MAX ? strlen(text) : strnlen(text, size));
 }
 
 void tn__strfree(char *text)
@@ -151,7 +155,7 @@ char *tn__format_shape(char *buffer, size_t size, const int64_t *dims, int32_t r
     return buffer;
   }
   char item[32];
-  size_t used = 0, mark = 0; /* mark: behind the last item after which there is room for "..." */
+  size_t used = 0, mark = 0; /* mark: end of the last item after which "..." still fits */
   for (int32_t i = 0; i <= rank; i++) {
     if (i == rank)
       tn__snprintf(item, sizeof(item), rank == 0 ? "[]" : "]");
@@ -192,13 +196,14 @@ bool tn__parse_int(tn__slice text, int64_t *out)
   return true;
 }
 
-/* 767 digits decide how any double is rounded; more digits than these only say that the rest is not zero. */
+/* 767 digits determine the rounding of any double. Of further digits only matters whether one is not zero. */
 #define MAX_DIGITS 780
 
+/* A decimal number: digits[0..n) times 10^exponent, plus a little if `more`. */
 typedef struct decimal {
-  char digits[MAX_DIGITS + 1];
+  char digits[MAX_DIGITS + 1]; /* without leading zeros; one more for the digit that stands for `more` */
   size_t n;
-  bool more;        /* digits other than 0 were left out */
+  bool more;        /* non-zero digits were dropped */
   int64_t exponent; /* of the last digit kept */
 } decimal;
 
@@ -217,7 +222,7 @@ static void add_digit(decimal *d, char c, bool fraction)
   }
 }
 
-/* digits [ . digits ] [ e [sign] digits ] with at least one digit before the e. */
+/* Parses  digits [ . digits ] [ e [sign] digits ]  with at least one digit before the e. */
 static bool scan_decimal(tn__slice s, decimal *d)
 {
   size_t i = 0, seen = 0;
@@ -235,12 +240,13 @@ static bool scan_decimal(tn__slice s, decimal *d)
   for (; i < s.size; i++) {
     if (!is_digit(s.data[i])) return false;
     if (e < INT64_C(100000000000000000))
-      e = e * 10 + (s.data[i] - '0'); /* beyond that it is out of range whatever follows */
+      e = e * 10 + (s.data[i] - '0'); /* a larger exponent is out of range whatever follows */
   }
   return !(negative ? __builtin_sub_overflow(d->exponent, e, &d->exponent)
                     : __builtin_add_overflow(d->exponent, e, &d->exponent));
 }
 
+/* Whether s is `lower` (in lower case), ignoring the case of ASCII letters in s. */
 static bool slice_is_nocase(tn__slice s, const char *lower)
 {
   for (size_t i = 0; i < s.size; i++) {
@@ -249,6 +255,13 @@ static bool slice_is_nocase(tn__slice s, const char *lower)
     if (lower[i] == 0 || c != lower[i]) return false;
   }
   return lower[s.size] == 0;
+}
+
+/* An exponent beyond these is zero or infinity with any digits, and short enough for the buffer. */
+static int64_t clamp_exponent(int64_t e)
+{
+  if (e < -100000) return -100000;
+  return e > 100000 ? 100000 : e;
 }
 
 bool tn__parse_double(tn__slice text, double *out)
@@ -275,8 +288,7 @@ bool tn__parse_double(tn__slice text, double *out)
       d.digits[d.n++] = '1';
       d.exponent--;
     }
-    int64_t e = d.exponent < -100000 ? -100000 : d.exponent > 100000 ? 100000 : d.exponent;
-    tn__snprintf(buffer, sizeof(buffer), "%.*se%" PRId64, (int)d.n, d.digits, e);
+    tn__snprintf(buffer, sizeof(buffer), "%.*se%" PRId64, (int)d.n, d.digits, clamp_exponent(d.exponent));
     locale_t c = get_c_locale();
     value = c != (locale_t)0 ? strtod_l(buffer, NULL, c) : strtod(buffer, NULL);
     if (isinf(value)) return false;

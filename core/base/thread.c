@@ -3,29 +3,31 @@
 #include <core/base/thread.h>
 #include <stdatomic.h>
 
-static _Atomic uint32_t n_threads;
+static _Atomic uint32_t n_threads; /* the last number given */
 
 _Thread_local uint32_t tn__thread_number_or_0 TN__THREAD_WORD;
 
-uint32_t tn__thread_number_new(void)
+uint32_t tn__thread_number_assign(void)
 {
   uint32_t n = 0;
-  while (n == 0) n = atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed) + 1; /* 0 once in 2^32 threads */
+  /* 0 means no number yet; the counter wraps to it once in 2^32 threads. */
+  while (n == 0) n = atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed) + 1;
   return tn__thread_number_or_0 = n;
 }
 
 /* ---- the stack ---- */
 
-/* What the last call needs for itself: a kernel, the compilation of a function, an error's message. Small stacks give a
- * quarter. */
+/* Kept free for the innermost call: a kernel, the compilation of a function, an error message. On a small stack at most
+ * a quarter of it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RESERVE_BYTES ((size_t)512 << 10)
 #else
 #define RESERVE_BYTES ((size_t)128 << 10)
 #endif
 
+/* The addresses of this thread's stack. It grows downwards, from high to low. */
 static _Thread_local struct {
-  uintptr_t low, high; /* 0 = not known yet */
+  uintptr_t low, high; /* 0 = not determined yet, 1 = unknown */
 } stack;
 
 static void look_at_stack(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread: its number, words of its own, its stack, and pthread_cancel. */
+/* The calling thread: its number, thread-local words, its stack, and protection from pthread_cancel. */
 #ifndef TN_CORE_BASE_THREAD_H
 #define TN_CORE_BASE_THREAD_H
 
@@ -7,33 +7,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For a word or two that every step reads: at a fixed distance from what the system keeps of the thread, so reading it
- * is no call. glibc keeps room for such words of libraries that are loaded late; elsewhere that may be an error of the
- * loader. */
+/* For the few thread-local words that every step reads. With the initial-exec model such a word is at a fixed offset
+ * from the thread pointer, so reading it needs no call. glibc reserves room for such words of libraries that are loaded
+ * late; other loaders may reject the library. */
 #if defined(__GLIBC__)
 #define TN__THREAD_WORD __attribute__((tls_model("initial-exec")))
 #else
 #define TN__THREAD_WORD
 #endif
 
-/* The number of this thread among all that used the library, from 1. It stays the same as long as the thread lives. */
+/* The number of this thread among all that have used the library, from 1. It is assigned at the first use and never
+ * changes. tn__thread_number_or_0 is 0 before, and is async-signal-safe to read. */
 extern _Thread_local uint32_t tn__thread_number_or_0 TN__THREAD_WORD;
-uint32_t tn__thread_number_new(void);
+uint32_t tn__thread_number_assign(void);
 static inline uint32_t tn__thread_number(void)
 {
   uint32_t n = tn__thread_number_or_0;
-  return __builtin_expect(n != 0, 1) ? n : tn__thread_number_new();
+  return __builtin_expect(n != 0, 1) ? n : tn__thread_number_assign();
 }
 
-/* A place among `n`, a power of two, that few other threads have. */
+/* Selects one of `n` (a power of two) slots for this thread, to spread threads evenly. */
 static inline uint32_t tn__thread_place(uint32_t n) { return tn__thread_number() & (n - 1); }
 
-/* Bytes of the stack that the calls of this thread may still take, less what the deepest of them needs for itself.
- * SIZE_MAX where that cannot be known: on a stack that is not the thread's own (a coroutine's). The first call asks the
- * system. */
+/* Bytes of stack that this thread's calls may still use, less a reserve for the innermost one. SIZE_MAX if unknown,
+ * such as on a coroutine's stack. The first call on each thread queries the system. */
 size_t tn__stack_left(void);
 
-/* From hold to restore, pthread_cancel does not end this thread: it would leave behind what the thread holds. */
+/* From hold to restore, pthread_cancel does not end this thread, which would leak the locks and memory that it holds.
+ * Pass hold's result to restore. Nests. */
 static inline int tn__cancel_hold(void)
 {
   int state = PTHREAD_CANCEL_ENABLE;
@@ -42,7 +43,7 @@ static inline int tn__cancel_hold(void)
 }
 static inline void tn__cancel_restore(int state) { pthread_setcancelstate(state, &state); }
 
-/* Waits for a thread of the library's own to end. */
+/* Joins a thread that the library started. Not a cancellation point. */
 static inline void tn__thread_join(pthread_t thread)
 {
   int state = tn__cancel_hold();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles functions when they are called, and keeps their plans. */
+/* Compiles functions at their first call, and keeps their plans. */
 #include <core/compile/callees.h>
 #include <core/compile/compile.h>
 
@@ -9,7 +9,8 @@
 
 /* ---- compiling ---- */
 
-/* The arrays stand behind the struct: the key, which the table's map borrows, comes last. */
+/* One block: the struct, its arrays (fetches, dtypes of the outputs and inputs), then the key, which the table's map
+ * borrows. */
 static tn__callee *new_callee(const tn__function_instance *f, const tn__text *key)
 {
   size_t bytes;
@@ -35,8 +36,7 @@ static tn__callee *new_callee(const tn__function_instance *f, const tn__text *ke
   return c;
 }
 
-/* Fetches of the function's distinct outputs. Signatures are short, and long ones mostly differ: a map from where each
- * output comes from. */
+/* Lists the distinct outputs of the function as fetches in `to`, and the fetch of each output in c->fetches. */
 static tn_status list_fetches(const tn__function_instance *f, tn__callee *c, tn_output *to, tn_error *err)
 {
   typedef struct place {
@@ -65,6 +65,7 @@ static tn_status list_fetches(const tn__function_instance *f, tn__callee *c, tn_
   return ok ? TN_OK : tn__no_memory(err, "function", 0);
 }
 
+/* Compiles a function with the settings of the calling plan. *out is owned by the caller. */
 static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn__text *key, tn__callee **out,
                          tn_error *err)
 {
@@ -84,13 +85,15 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
   }
   tn__free(fetches, (f->n_outputs + 1) * sizeof *fetches);
   if (st == TN_OK) return TN_OK;
-  tn__callee_free(c);
+  tn__callee_destroy(c);
   *out = NULL;
   return st;
 }
 
 /* ---- calls ---- */
 
+/* Looks the function up in the shared table, or compiles and enters it. No lock is held while it is compiled, so two
+ * threads may compile it at once; one of the results is dropped. */
 static tn_status get(tn_plan *plan, const tn__plan_instr *instr, uint32_t k, const tn__callee **out, tn_error *err)
 {
   tn__text key;
@@ -110,7 +113,8 @@ static tn_status get(tn_plan *plan, const tn__plan_instr *instr, uint32_t k, con
   return st;
 }
 
-tn_status tn__plan_callee_make(tn_plan *plan, tn__plan_instr *instr, uint32_t k, const tn__callee **out, tn_error *err)
+tn_status tn__plan_callee_compile(tn_plan *plan, tn__plan_instr *instr, uint32_t k, const tn__callee **out,
+                                  tn_error *err)
 {
   *out = NULL;
   if (plan->callees == NULL)

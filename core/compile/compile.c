@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments
- * (segments.c). */
+/* The order of compilation: prune (import/prune.c), passes (ir/passes.c), instructions (lower/emit.c), segments
+ * (lower/segments.c). */
 #include <core/plan/callee_table.h>
 #include <core/layout/layout.h>
 #include <core/compile/compile.h>
@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+/* An empty plan with the settings of the spec; NULL if memory is exhausted. */
 static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
 {
   tn_plan *plan = tn__zalloc(sizeof *plan);
@@ -29,7 +30,8 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   return plan;
 }
 
-/* A plan of products whose sizes were not known, or small, may turn out to be worth faster kernels. */
+/* If a plan has contractions but no kernel plugins were requested, their sizes are small or unknown. Steps then measure
+ * whether faster kernels are worth loading. */
 static void watch_cost(tn_plan *plan, const tn__ir *ir)
 {
   plan->upgrade.want_kernels = ir->spec->want_kernels;
@@ -39,7 +41,7 @@ static void watch_cost(tn_plan *plan, const tn__ir *ir)
   atomic_store(&plan->upgrade.may, products && plan->upgrade.want_kernels != NULL && !ir->asked);
 }
 
-/* What functions are compiled with, at their first call. */
+/* Stores what functions need to be compiled at their first call: the disabled passes and the table of callees. */
 static tn_status add_callees(tn_plan *plan, const tn__signature_spec *spec, tn_error *err)
 {
   bool calls = false;
@@ -54,6 +56,7 @@ static tn_status add_callees(tn_plan *plan, const tn__signature_spec *spec, tn_e
   return plan->callees != NULL ? TN_OK : tn__no_memory(err, "plan", 0);
 }
 
+/* Makes the plan from the ir, which it frees in any case. */
 static tn_status finish(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out, tn_error *err)
 {
   tn_plan *plan = st == TN_OK ? new_plan(graph, ir->spec) : NULL;
@@ -69,15 +72,17 @@ static tn_status finish(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out
   return st;
 }
 
+/* Runs the passes and makes the plan. */
 static tn_status complete(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out, tn_error *err)
 {
   if (st == TN_OK && ir->spec->level > 0) st = tn__passes_run(ir);
   if (st == TN_OK) st = tn__ir_want_kernels(ir);
-  if (st == TN_OK) st = tn__prepare_check(NULL, ir->err); /* what failed on the way may have been taken for a refusal */
+  /* a rewrite or fold that was stopped may have been taken for a refusal, so check again */
+  if (st == TN_OK) st = tn__prepare_check(NULL, ir->err);
   return finish(ir, graph, st, out, err);
 }
 
-/* Plans inside of a plan are compiled as it is. */
+/* The spec with the functions that compile the plans inside this plan. */
 static tn__signature_spec whole_spec(const tn__signature_spec *spec)
 {
   tn__signature_spec whole = *spec;

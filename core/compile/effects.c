@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for effects in a plan, the bodies of its loops and the functions that it calls, each once: functions may call
- * each other in circles. */
+/* Searches a plan, the bodies of its loops, and the functions that it calls for effects. Visits each plan once, because
+ * functions may be recursive. */
 #include <core/compile/effects.h>
 
 #include <core/compile/callees.h>
 #include <core/plan/frame.h>
 
 typedef struct plans {
-  tn_plan **at; /* in the order in which they were met; borrowed */
+  tn_plan **at; /* in the order in which they were found; borrowed from the first one */
   size_t n, room;
 } plans;
 
+/* Appends a plan unless it is NULL or already listed. */
 static tn_status add(plans *p, tn_plan *plan, tn_error *err)
 {
   for (size_t i = 0; i < p->n; i++)
@@ -41,7 +42,8 @@ static tn_status add_functions(plans *p, tn_plan *plan, tn__plan_instr *instr, t
   return st;
 }
 
-/* A loop that the planner made is what its body is. */
+/* Loops of the plan and function calls have no effects of their own: those of their bodies count. Reads of state are no
+ * effect. */
 static bool has_effect(const tn__plan_instr *instr)
 {
   if (instr->frame != NULL) return false;
@@ -50,6 +52,7 @@ static bool has_effect(const tn__plan_instr *instr)
   return (instr->traits & TN_TRAIT_STATEFUL) != 0 && (instr->traits & TN_TRAIT_READS) == 0;
 }
 
+/* Searches one plan, and lists the plans that it runs. */
 static tn_status look(plans *p, tn_plan *plan, const tn_operation **out, tn_error *err)
 {
   tn_status st = TN_OK;

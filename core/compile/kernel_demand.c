@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a plan is worth loading kernel plugins for before its first step: such a library and its first kernels cost
- * 10 to 20 milliseconds, and most plans wait for that until their steps have shown that they go on (kernels.c). What is
- * counted are the products of contractions, sizes that are not known yet taken as 1. */
+/* Decides whether kernel plugins are loaded before a plan's first step. Loading such a library and creating its first
+ * kernels takes 10 to 20 milliseconds, so for most plans they are loaded only after steps have used enough time
+ * (plan/kernels.c). The estimate counts the scalar products of contractions; unknown dimensions count as 1. */
 #include <core/compile/compile.h>
 #include <core/compile/ir/ir.h>
 
-#define MIN_PRODUCTS 2e9 /* of a step: 40 milliseconds of plain C, of which a third may be saved in the first already */
+/* Minimum products of a step: they take 40 milliseconds in plain C, of which the first step may save a third. */
+#define MIN_PRODUCTS 2e9
 
+/* Number of elements of a value, and its last dimension; unknown ones are 1. */
 static double elements(const tn__ir *ir, uint32_t value, int64_t *last)
 {
   const tn__ir_value *v = &ir->values[tn__ir_value_of(ir, value)];
@@ -25,7 +27,9 @@ static double elements(const tn__ir *ir, uint32_t value, int64_t *last)
   return n;
 }
 
-/* Each weight meets what shares its last dimension with the output; a depthwise filter has that in two. */
+/* Products of a contraction: each weight is multiplied once for each position of the output outside the last dimension,
+ * which weights and output share (a depthwise filter has it split in two). If the output's last dimension is unknown,
+ * that of the weights takes its place. */
 static double products(const tn__ir *ir, const tn__ir_node *node)
 {
   int64_t last, out_last;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the planner made of a signature, as a copy that whoever asked may keep (<tenon/plan.h>). Plans keep a few words
- * for each pass; all else is read off the plan when somebody asks. */
+/* Reports on plans (<tenon/plan.h>). A report is a copy that outlives the plan. Plans keep short notes of each pass;
+ * all else is derived from the plan when a report is requested. */
 #include <core/compile/ir/passes.h>
 #include <core/compile/report.h>
 
 #include <string.h>
 
+/* An instruction. The arrays are in the report's arena. */
 typedef struct call {
   const tn_operation *op;
-  const char *const *kernels;
-  const uint32_t *operands; /* inputs, then outputs */
-  uint32_t n_kernels, kernel, segment, n_inputs, n_outputs;
-  bool with_layout;
+  const char *const *kernels; /* names, best first */
+  const uint32_t *operands;   /* inputs, then outputs */
+  uint32_t n_kernels;
+  uint32_t kernel; /* index of the kernel that the latest layout uses; TN_NOT_IN_PLAN = none yet */
+  uint32_t segment, n_inputs, n_outputs;
+  bool with_layout; /* computed when a layout is made, not in steps */
 } call;
 
 struct tn_plan_report {
-  tn__arena arena;
-  tn_graph *graph, *extra; /* references, for the operations */
-  tn_graph **inlined;      /* the same */
+  tn__arena arena;         /* all arrays and names */
+  tn_graph *graph, *extra; /* owned references: they hold the operations */
+  tn_graph **inlined;      /* owned references, for the same reason */
   uint32_t n_inlined;
   tn_plan_summary summary;
   tn__pass_note *passes;
@@ -46,7 +49,7 @@ static bool copy_passes(tn_plan_report *r, const tn_plan *plan)
   r->rewrites = tn__arena_array(a, plan->notes.n_rewrites, sizeof *r->rewrites);
   if (r->passes == NULL || r->rewrites == NULL) return false;
   for (uint32_t i = 0; i < plan->notes.n_passes; i++)
-    r->passes[i] = plan->notes.passes[i]; /* their names are the library's own */
+    r->passes[i] = plan->notes.passes[i]; /* names of passes are static */
   for (uint32_t i = 0; i < plan->notes.n_rewrites; i++) {
     r->rewrites[i] = plan->notes.rewrites[i];
     r->rewrites[i].name = tn__arena_string(a, plan->notes.rewrites[i].name, strlen(plan->notes.rewrites[i].name));
@@ -112,8 +115,9 @@ static bool copy_operands(tn_plan_report *r, const tn_plan *plan)
   return true;
 }
 
-/* ---- layouts: under the plan's lock ---- */
+/* ---- layouts: call these with plan->mu held ---- */
 
+/* Records which kernels a layout uses. */
 static void note_choices(tn_plan_report *r, const tn__layout *l)
 {
   for (uint32_t i = l->segment->begin; i < l->segment->end; i++) {
@@ -123,7 +127,7 @@ static void note_choices(tn_plan_report *r, const tn__layout *l)
   }
 }
 
-/* Segments run one after the other in one arena. */
+/* Segments run one after the other in one arena, so the summary has the maximum over all segments. */
 static void note_segment(tn_plan_report *r, const tn__segment *segment, uint32_t number, size_t *at)
 {
   if (segment->layouts != NULL) note_choices(r, segment->layouts);
@@ -185,7 +189,7 @@ void tn_plan_report_release(tn_plan_report *report)
 
 /* ---- reading ---- */
 
-/* `out` begins with its struct_size. */
+/* Checks the arguments of a public function. `out` must begin with its struct_size, and index i must be less than n. */
 static tn_status check(const char *function, const void *report, const void *out, const char *what, uint64_t i,
                        uint64_t n, tn_error *err)
 {
@@ -194,8 +198,8 @@ static tn_status check(const char *function, const void *report, const void *out
   if (out == NULL || *(const size_t *)out < sizeof(size_t))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: out is NULL or its struct_size is not set", function);
   if (i < n) return TN_OK;
-  return tn_error_set(err, TN_OUT_OF_RANGE, "%s: %s %llu asked, there are %llu", function, what, (unsigned long long)i,
-                      (unsigned long long)n);
+  return tn_error_set(err, TN_OUT_OF_RANGE, "%s: %s %llu is out of range, there are %llu", function, what,
+                      (unsigned long long)i, (unsigned long long)n);
 }
 
 tn_status tn_pass_at(size_t i, tn_pass_info *out, tn_error *err)

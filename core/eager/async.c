@@ -59,7 +59,7 @@ static void task_finish(tn_eager_session *s, tn__eager_task *t, tn_status st, tn
   tn__cond_broadcast(&q->ended);
   tn__mutex_unlock(&q->mu);
   for (size_t i = 0; i < t->n_inputs + t->n_outputs; i++) tn__eager_unpin(s, t->slots[i]);
-  if (t->mine) tn__eager_plan_free(s, t->plan);
+  if (t->mine) tn__eager_plan_destroy(s, t->plan);
   tn__eager_task_unref(t);
 }
 

@@ -199,7 +199,7 @@ static tn_status named_make(tn_eager_session *s, const char *name, const tn_eage
                             const char *key, size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
 {
   tn_eager_op *op;
-  tn_status st = tn__eager_op_new(s, name, NULL, attrs, n, &op, err);
+  tn_status st = tn__eager_op_create(s, name, NULL, attrs, n, &op, err);
   if (st != TN_OK) return st;
   *out = op;
   *mine = true;
@@ -215,7 +215,7 @@ static tn_status named_make(tn_eager_session *s, const char *name, const tn_eage
   *mine = false;
   if (*out != op) {
     tn__free(named, sizeof *named + size);
-    tn__eager_op_free(op);
+    tn__eager_op_destroy(op);
   }
   return TN_OK;
 }
@@ -245,14 +245,14 @@ tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager
   return st;
 }
 
-void tn__eager_named_free(tn_eager_session *s)
+void tn__eager_named_destroy(tn_eager_session *s)
 {
   tn__eager_table *t = atomic_exchange(&s->table, NULL);
   for (size_t i = 0; t != NULL && i < t->capacity; i++) {
     tn__eager_named *named = atomic_load(&t->at[i]);
     if (named == NULL) continue;
-    tn__eager_plans_free(s, named->op);
-    tn__eager_op_free(named->op);
+    tn__eager_plans_destroy(s, named->op);
+    tn__eager_op_destroy(named->op);
     tn__free(named, sizeof *named + named->size);
   }
   while (t != NULL) {

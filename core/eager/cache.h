@@ -23,6 +23,6 @@ typedef struct tn__eager_table {
 /* The op for a name and attributes, found or made. *mine: it is not kept, and the caller frees it. */
 tn_status tn__eager_named_op(tn_eager_session *session, const char *op, const tn_eager_attr *attrs, size_t n,
                              tn_eager_op **out, bool *mine, tn_error *err);
-void tn__eager_named_free(tn_eager_session *session);
+void tn__eager_named_destroy(tn_eager_session *session);
 
 #endif

@@ -56,7 +56,7 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   step.deadline_ns = tn__step_deadline(s->on.timeout_ms);
   tn__account_now = s->on.account;
   tn_status st = s->execute == NULL ? tn_kit_step(p->executable, &step, err)
-                                    : tn__opened_run(&s->on, s->execute, p->executable, &step, err);
+                                    : tn__session_base_run(&s->on, s->execute, p->executable, &step, err);
   if (env.crew != NULL) tn__step_dismiss(&env);
   tn__account_now = around;
   if (__builtin_expect(stop_around != NULL, 0)) tn__stop_now = stop_around;
@@ -198,7 +198,7 @@ static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *input
   tn_status st = pin_inputs(s, c, inputs, err);
   if (st == TN_OK) st = call_pinned(op, c, outputs, room, n_outputs, err);
   for (size_t i = 0; i < c->n_pinned; i++) tn__eager_unpin(s, c->slots[i]);
-  if (c->mine) tn__eager_plan_free(s, c->plan);
+  if (c->mine) tn__eager_plan_destroy(s, c->plan);
   return st;
 }
 
@@ -280,8 +280,8 @@ static tn_status call_named(tn_eager_session *s, const char *name, const tn_eage
   st = eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
   if (!mine) return st;
   if (s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* tasks use the op until then */
-  tn__eager_plans_free(s, op);
-  tn__eager_op_free(op);
+  tn__eager_plans_destroy(s, op);
+  tn__eager_op_destroy(op);
   return st;
 }
 

@@ -99,7 +99,7 @@ static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
 {
   for (size_t i = 0;; i++) {
     tn_device_info info = { .struct_size = sizeof info };
-    tn_status st = tn__opened_device(&s->on, i, &info, err);
+    tn_status st = tn__session_base_device(&s->on, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
     st = tn__factory_status(s->on.factory, "list_devices", st, err);
     if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus)
@@ -199,7 +199,7 @@ static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn
   tn_status st = tn__eager_plan_get(op, dtypes, n, 0, &plan, &mine, err);
   if (st != TN_OK) return st;
   *out = common(inputs, n, plan->on_host);
-  if (mine) tn__eager_plan_free(op->session, plan);
+  if (mine) tn__eager_plan_destroy(op->session, plan);
   return TN_OK;
 }
 
@@ -253,7 +253,7 @@ static bool is_host_memory(const tn_tensor *t)
 static tn_status copy_out(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
 {
   *out = NULL;
-  tn__plugin_call calling = tn__opened_call(&s->on, "its copy");
+  tn__plugin_call calling = tn__session_base_call(&s->on, "its copy");
   tn__plugin_call_enter(&calling);
   tn_status st = s->copy(s->on.self, s->on.runtime, t, s->devices[to].number, out, err);
   tn__plugin_call_leave(&calling);

@@ -69,7 +69,7 @@ struct tn_eager_session {
   tn__mutex wake_mu;
   tn__cond wake;         /* with wake_mu */
   bool stop;             /* guarded by wake_mu */
-  tn__opened on;         /* the runtime, the options */
+  tn__session_base on;         /* the runtime, the options */
   struct tn__eager_device *devices;
   size_t device_room;
   tn_status (*prepare_on)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,

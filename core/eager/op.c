@@ -165,7 +165,7 @@ bool tn__eager_op_copy_tensors(tn_eager_op *op)
   return true;
 }
 
-void tn__eager_op_free(tn_eager_op *op)
+void tn__eager_op_destroy(tn_eager_op *op)
 {
   tn_eager_session *s = op->session;
   for (size_t i = 0; i < op->n_attrs; i++)
@@ -176,7 +176,7 @@ void tn__eager_op_free(tn_eager_op *op)
   tn__eager_unref(s);
 }
 
-tn_status tn__eager_op_new(tn_eager_session *s, const char *name, const char *device, const tn_eager_attr *attrs,
+tn_status tn__eager_op_create(tn_eager_session *s, const char *name, const char *device, const tn_eager_attr *attrs,
                            size_t n, tn_eager_op **out, tn_error *err)
 {
   *out = NULL;
@@ -194,7 +194,7 @@ tn_status tn__eager_op_new(tn_eager_session *s, const char *name, const char *de
   tn__mutex_init(&op->mu, "eager op", TN_RANK_EAGER_OP);
   st = fill(op, name, device, attrs, n, err);
   if (st == TN_OK) *out = op;
-  else tn__eager_op_free(op);
+  else tn__eager_op_destroy(op);
   return st;
 }
 
@@ -217,7 +217,7 @@ tn_status tn_eager_op_create(tn_eager_session *s, const char *op, const char *de
   uint32_t thread = tn__thread_number();
   tn_status st = tn__eager_enter(s, &frame, thread, err);
   if (st != TN_OK) return st;
-  st = tn__eager_op_new(s, op, device, attrs, n_attrs, out, err);
+  st = tn__eager_op_create(s, op, device, attrs, n_attrs, out, err);
   if (st == TN_OK) {
     tn__mutex_lock(&s->mu);
     (*out)->next = s->ops;
@@ -247,7 +247,7 @@ void tn_eager_op_destroy(tn_eager_op *op)
   if (op->next != NULL) op->next->prev = op->prev;
   tn__mutex_unlock(&s->mu);
   if (open && s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* tasks in the queue may use it */
-  if (open || inside) tn__eager_plans_free(s, op);
+  if (open || inside) tn__eager_plans_destroy(s, op);
   if (open) tn__eager_leave(s, &frame, thread);
-  tn__eager_op_free(op);
+  tn__eager_op_destroy(op);
 }

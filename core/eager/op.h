@@ -42,19 +42,19 @@ struct tn_eager_op {
 
 /* Copies name, device and attributes; tensors are only referenced. The op is in no list of the
  * session. */
-tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs,
+tn_status tn__eager_op_create(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs,
                            size_t n, tn_eager_op **out, tn_error *err);
 /* Whether the attributes are well-formed; not whether they fit the op. */
 tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size_t n, tn_error *err);
-void tn__eager_op_free(tn_eager_op *op); /* its plans are freed already */
+void tn__eager_op_destroy(tn_eager_op *op); /* its plans are freed already */
 /* Replaces the caller's tensors in attributes by copies; false without memory. */
 bool tn__eager_op_copy_tensors(tn_eager_op *op);
 
 /* ---- plan.c ---- */
 
 /* Frees all plans of an op. No call may use them. */
-void tn__eager_plans_free(tn_eager_session *session, tn_eager_op *op);
-void tn__eager_plan_free(tn_eager_session *session, tn__eager_plan *plan);
+void tn__eager_plans_destroy(tn_eager_session *session, tn_eager_op *op);
+void tn__eager_plan_destroy(tn_eager_session *session, tn__eager_plan *plan);
 /* The plan for these types and device `asked`, 0 if that is a CPU. *mine: the plan is not kept, and the
  * caller frees it. */
 tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out,

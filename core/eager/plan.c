@@ -9,23 +9,23 @@
 
 static _Atomic uint64_t names; /* number of the next node name, unique in the process */
 
-void tn__eager_plan_free(tn_eager_session *s, tn__eager_plan *p)
+void tn__eager_plan_destroy(tn_eager_session *s, tn__eager_plan *p)
 {
   if (p == NULL) return;
-  tn__opened_release(&s->on, p->executable);
+  tn__session_base_release(&s->on, p->executable);
   tn__plan_unref(p->plan);
   tn__kernel_states_fini(&p->states);
   tn_graph_unref(p->graph);
   tn__free(p, sizeof *p + ((size_t)p->n_inputs + p->n_outputs) * sizeof(tn_dtype));
 }
 
-void tn__eager_plans_free(tn_eager_session *s, tn_eager_op *op)
+void tn__eager_plans_destroy(tn_eager_session *s, tn_eager_op *op)
 {
   tn__eager_plan *p = atomic_exchange(&op->plans, NULL);
   atomic_store(&op->last, NULL);
   while (p != NULL) {
     tn__eager_plan *next = p->next;
-    tn__eager_plan_free(s, p);
+    tn__eager_plan_destroy(s, p);
     p = next;
   }
 }
@@ -193,8 +193,8 @@ typedef struct place {
  * the device has no kernel for it (TN_UNIMPLEMENTED). */
 static tn_status plan_prepare(tn_eager_session *s, tn__eager_plan *p, place *where, tn_error *err)
 {
-  if (where->asked == 0 || p->moved) return tn__opened_prepare(&s->on, p->plan, &p->executable, err);
-  tn__plugin_call calling = tn__opened_call(&s->on, "its prepare_on");
+  if (where->asked == 0 || p->moved) return tn__session_base_prepare(&s->on, p->plan, &p->executable, err);
+  tn__plugin_call calling = tn__session_base_call(&s->on, "its prepare_on");
   tn__plugin_call_enter(&calling);
   tn_status st =
       s->prepare_on(s->on.self, s->on.runtime, p->plan, s->devices[where->asked].number, &p->executable, err);
@@ -288,7 +288,7 @@ static tn_status plan_make(tn_eager_op *op, place *where, const tn_dtype *dtypes
     *out = p;
     return TN_OK;
   }
-  if (p != NULL) tn__eager_plan_free(op->session, p);
+  if (p != NULL) tn__eager_plan_destroy(op->session, p);
   else tn_graph_unref(built.graph);
   return st;
 }

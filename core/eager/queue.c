@@ -24,7 +24,7 @@ tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine,
 {
   tn_eager_session *s = op->session;
   tn__eager_queue *q = s->queue;
-  tn__eager_task *t = tn__eager_task_new(inputs, n, plan->n_outputs);
+  tn__eager_task *t = tn__eager_task_create(inputs, n, plan->n_outputs);
   if (t == NULL) return tn__no_memory(err, "a call of an operation", tn__eager_task_size(n + plan->n_outputs));
   tn_status st = tn__eager_publish(s, NULL, plan->outputs, t, plan->n_outputs, outputs, err);
   if (st != TN_OK) {

@@ -17,7 +17,7 @@ static _Atomic(tn_eager_session *) the_default; /* of the process */
 static tn_status need_eager(tn_eager_session *s, tn_error *err)
 {
   const tn_session_factory *slots = s->on.slots;
-  tn__plugin_call calling = tn__opened_call(&s->on, "its get_extension");
+  tn__plugin_call calling = tn__session_base_call(&s->on, "its get_extension");
   tn__plugin_call_enter(&calling);
   const tn_eager_runtime *eager =
       slots->get_extension == NULL ? NULL : slots->get_extension(s->on.self, TN_EAGER_EXTENSION, 1);
@@ -39,10 +39,10 @@ static tn_status open_runtime(tn_eager_session *s, const tn_eager_options *o, tn
 {
   s->strategy = o->strategy;
   s->policy = o->device_policy;
-  tn_status st = tn__opened_read(&s->on, o->session, o->memory_limit_bytes, err);
-  if (st == TN_OK) st = tn__opened_choose(&s->on, err);
+  tn_status st = tn__session_base_read(&s->on, o->session, o->memory_limit_bytes, err);
+  if (st == TN_OK) st = tn__session_base_choose(&s->on, err);
   if (st == TN_OK) st = need_eager(s, err);
-  return st == TN_OK ? tn__opened_start(&s->on, err) : st;
+  return st == TN_OK ? tn__session_base_start(&s->on, err) : st;
 }
 
 /* True for the first caller. */
@@ -59,13 +59,13 @@ static void tell_steps(tn_eager_session *s)
   tn__cancel_notify_all(&s->on);
 }
 
-static tn_eager_session *session_of(tn__opened *on)
+static tn_eager_session *session_of(tn__session_base *on)
 {
   return (tn_eager_session *)((char *)on - offsetof(tn_eager_session, on));
 }
 
 /* A reset. The session is no longer the default session. */
-static bool shut(tn__opened *on)
+static bool shut(tn__session_base *on)
 {
   tn_eager_session *s = session_of(on), *self = s;
   if (!mark_closed(s)) return false;
@@ -75,7 +75,7 @@ static bool shut(tn__opened *on)
 }
 
 /* Releases the reference that `shut` took. */
-static void tell(tn__opened *on)
+static void tell(tn__session_base *on)
 {
   tell_steps(session_of(on));
   tn__eager_unref(session_of(on));
@@ -87,9 +87,9 @@ static const tn__session_kind eager_session = { shut, tell };
 static void destroy(tn_eager_session *s)
 {
   tn__eager_scopes_forget(s);
-  tn__eager_blocks_free(s);
+  tn__eager_blocks_destroy(s);
   tn__eager_devices_close(s);
-  tn__opened_fini(&s->on);
+  tn__session_base_fini(&s->on);
   tn__sleepers_fini(&s->sleepers);
   tn__cond_fini(&s->wake);
   tn__cond_fini(&s->end);
@@ -118,11 +118,11 @@ static void init(tn_eager_session *s)
 /* The last part of close, also for a session whose opening failed. */
 static void end_runtime(tn_eager_session *s)
 {
-  tn__eager_named_free(s);
-  for (tn_eager_op *op = s->ops; op != NULL; op = op->next) tn__eager_plans_free(s, op);
+  tn__eager_named_destroy(s);
+  for (tn_eager_op *op = s->ops; op != NULL; op = op->next) tn__eager_plans_destroy(s, op);
   tn_graph_unref(s->library);
   s->library = NULL;
-  tn__opened_end(&s->on);
+  tn__session_base_end(&s->on);
 }
 
 /* The threads are started last, when everything that they use is there. */

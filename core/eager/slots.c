@@ -304,7 +304,7 @@ tn_status tn__eager_publish(tn_eager_session *s, tn_tensor *const *tensors, cons
   return TN_OK;
 }
 
-void tn__eager_blocks_free(tn_eager_session *s)
+void tn__eager_blocks_destroy(tn_eager_session *s)
 {
   for (uint32_t b = 0; b < TN__EAGER_BLOCKS; b++)
     tn__free_aligned(atomic_load(&s->blocks[b]), bytes_of(b), _Alignof(tn__eager_slot));

@@ -40,6 +40,6 @@ bool tn__eager_is_heavy(const tn_tensor *tensor);
 void tn__eager_slot_free(tn__eager_lane *lane, tn__eager_slot *slot);
 /* Adds to the bytes of a lane; the lane is locked. The session's counter follows with a delay. */
 void tn__eager_lane_count(tn_eager_session *session, tn__eager_lane *lane, int64_t bytes);
-void tn__eager_blocks_free(tn_eager_session *session);
+void tn__eager_blocks_destroy(tn_eager_session *session);
 
 #endif

@@ -7,7 +7,7 @@ size_t tn__eager_task_size(size_t n)
   return sizeof(tn__eager_task) + n * (sizeof(tn__eager_slot *) + sizeof(tn_tensor *));
 }
 
-tn__eager_task *tn__eager_task_new(tn__eager_slot *const *inputs, size_t n, size_t n_outputs)
+tn__eager_task *tn__eager_task_create(tn__eager_slot *const *inputs, size_t n, size_t n_outputs)
 {
   size_t all = n + n_outputs;
   tn__eager_task *t = tn__zalloc(tn__eager_task_size(all));

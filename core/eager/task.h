@@ -22,7 +22,7 @@ struct tn__eager_task {
 
 /* A task with references for the queue and for each output, whose inputs are copied from `inputs`. NULL
  * without memory. */
-tn__eager_task *tn__eager_task_new(tn__eager_slot *const *inputs, size_t n_inputs, size_t n_outputs);
+tn__eager_task *tn__eager_task_create(tn__eager_slot *const *inputs, size_t n_inputs, size_t n_outputs);
 void tn__eager_task_unref(tn__eager_task *task); /* NULL allowed */
 size_t tn__eager_task_size(size_t n); /* bytes of one with n inputs and outputs */
 

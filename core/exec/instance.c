@@ -3,11 +3,11 @@
  * arena. */
 #include <core/exec/tasks.h>
 
-_Alignas(TN_ALIGN) const char tn__nowhere[TN_ALIGN];
+_Alignas(TN_ALIGN) const char tn__empty_data[TN_ALIGN];
 
-void tn__instance_free(tn__instance *i)
+void tn__instance_destroy(tn__instance *i)
 {
-  tn__jobs_free(i->jobs);
+  tn__jobs_destroy(i->jobs);
   if (i->part_views != NULL) tn__free(i->part_views, i->part_views_bytes);
   tn__layout_unref(i->layout);
   tn__free(i, i->block_bytes);
@@ -19,7 +19,7 @@ void tn__instance_bind_arena(tn__instance *i, const tn__workspace *workspace)
   i->arena = workspace->arena;
   for (uint32_t s = 0; s < l->n_slots; s++)
     if (l->slots[s].store == TN_STORE_ARENA)
-      i->views[s].data = tn__somewhere(tn__arena_at(i, l->slots[l->slots[s].root].offset));
+      i->views[s].data = tn__non_null(tn__arena_at(i, l->slots[l->slots[s].root].offset));
 }
 
 /* Binds shapes and constants, which are the same in all steps. */
@@ -32,7 +32,7 @@ static void bind_fixed(tn__instance *i)
     tn_view *v = &i->views[s];
     *v = (tn_view){ .dims = slot->dims, .count = slot->count, .dtype = slot->dtype, .rank = slot->rank };
     if (root->store == TN_STORE_CONSTANT) {
-      v->data = tn__somewhere(root->elements == NULL ? NULL : root->elements->data);
+      v->data = tn__non_null(root->elements == NULL ? NULL : root->elements->data);
       v->buffer = root->elements == NULL ? NULL : root->elements->buffer;
     } else if (root->store == TN_STORE_KNOWN) {
       v->data = root->known;
@@ -75,7 +75,7 @@ static void instance_push(const tn_plan *plan, tn__instance **list, tn__instance
   }
   tn__instance *last = i->next;
   i->next = NULL;
-  if (last != NULL) tn__instance_free(last); /* one was added, so at most one is too many */
+  if (last != NULL) tn__instance_destroy(last); /* one was added, so at most one is too many */
 }
 
 static void instance_to_front(tn__instance **list, tn__instance **at)

@@ -19,7 +19,7 @@ tn__jobs *tn__jobs_create(const tn__plan_tasks *tasks)
   return all;
 }
 
-void tn__jobs_free(tn__jobs *all)
+void tn__jobs_destroy(tn__jobs *all)
 {
   if (all == NULL) return;
   tn__mutex_fini(&all->guard);

@@ -57,7 +57,7 @@ static tn_status check_given(tn_kernel_ctx *ctx, uint32_t i, const tn__slot *s, 
  * bound with it; the layout has none for a dynamic one. */
 static void set_dynamic(tn_kernel_ctx *ctx, uint32_t i, uint32_t slot, tn_tensor *t)
 {
-  const tn__apart *apart = call_of(ctx)->apart;
+  const tn__external_call *apart = call_of(ctx)->apart;
   tn__instance *in = call_of(ctx)->instance;
   *(apart != NULL ? &apart->made[i] : &in->heap[slot]) = t;
   if (apart == NULL && in->layout->slots[slot].given) {
@@ -65,7 +65,7 @@ static void set_dynamic(tn_kernel_ctx *ctx, uint32_t i, uint32_t slot, tn_tensor
     return;
   }
   *(apart != NULL ? apart->outputs[i] : &in->views[slot]) =
-      (tn_view){ .data = tn__somewhere(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
+      (tn_view){ .data = tn__non_null(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
                  .buffer = t->buffer };
 }
 

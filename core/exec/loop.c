@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: the body runs once for each iteration, in order, until no value is passed to a next one.
  *
- * If the loop was rotated when it was compiled (core/compile/import/turn.c), a small plan decides
+ * If the loop was rotated when it was compiled (core/compile/import/rotate.c), a small plan decides
  * whether there is a first iteration, and each further run of `turn` computes the variables
  * together with the next condition. Other loops run the whole body, in which the condition kills
  * values by Switches. */

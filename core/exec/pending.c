@@ -12,7 +12,7 @@ tn__pending *tn__pending_get(tn__run *run, uint32_t number)
   return *place;
 }
 
-void tn__pending_free(tn__pending *p)
+void tn__pending_destroy(tn__pending *p)
 {
   if (p == NULL) return;
   if (p->loop != NULL) p->free_loop(p->loop);

@@ -21,7 +21,7 @@ typedef struct tn__pending {
   int64_t began_ns;     /* in a traced step: monotonic time of the first call; 0 = not called yet */
 } tn__pending;
 tn__pending *tn__pending_get(tn__run *run, uint32_t number); /* NULL without memory, and the error is set */
-void tn__pending_free(tn__pending *pending); /* NULL allowed */
+void tn__pending_destroy(tn__pending *pending); /* NULL allowed */
 
 /* loop.c: runs, or resumes, the loop of a segment. TN_PENDING: a call in its body waits. */
 tn_status tn__loop_run(tn__run *run, uint32_t number);

@@ -25,11 +25,11 @@ typedef struct tn__run {
 
 /* A kernel call made by a runtime that runs the plan itself (level (c), core/kit/layout.c). It has
  * no instance, so outputs that the kernel allocates are stored here. */
-typedef struct tn__apart {
+typedef struct tn__external_call {
   const tn__layout *layout;
   tn_view *const *outputs;
   tn_tensor **made; /* by output: references, for the caller; NULL until the kernel sets them */
-} tn__apart;
+} tn__external_call;
 
 /* The context that compute receives, embedded in the executor's private state. Functions that
  * kernels call (tn_kernel_...) cast the context back, so `ctx` must be the first member. */
@@ -38,7 +38,7 @@ typedef struct tn__call {
   tn__run *run; /* NULL: outside of a run */
   tn__instance *instance; /* of the segment; NULL if apart is set, or outside of a run */
   const tn__tape *tape;   /* the call; NULL outside of a layout */
-  const tn__apart *apart; /* NULL = the executor makes the call */
+  const tn__external_call *apart; /* NULL = the executor makes the call */
 } tn__call;
 
 /* tape.c: calls a plugin's kernel, and records which one while the call lasts, for reports of a

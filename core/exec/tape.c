@@ -114,7 +114,7 @@ static inline void set_call(tn__call *call, const tn__instance *instance, const 
   call->tape = t;
   call->ctx.state = t->state;
   call->ctx.shape_state = t->shape_state;
-  call->ctx.scratch = tn__somewhere(tn__arena_at(instance, t->scratch));
+  call->ctx.scratch = tn__non_null(tn__arena_at(instance, t->scratch));
   call->ctx.inputs = instance->operands + t->operands;
   call->ctx.outputs = call->ctx.inputs + t->n_inputs;
   call->ctx.n_inputs = t->n_inputs;

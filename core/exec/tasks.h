@@ -56,7 +56,7 @@ void tn__job_compute(tn__jobs *all, tn__job *job);
 
 /* jobs.c. NULL without memory. */
 tn__jobs *tn__jobs_create(const tn__plan_tasks *tasks);
-void tn__jobs_free(tn__jobs *jobs); /* NULL allowed */
+void tn__jobs_destroy(tn__jobs *jobs); /* NULL allowed */
 bool tn__jobs_failed(const tn__jobs *jobs); /* some call has failed: no other begins */
 /* Resets them for one run of the instance's tape, on the step's own thread. crew NULL: a scheduler
  * runs them. */

@@ -82,7 +82,7 @@ tn__trace *tn__trace_begin(void)
   trace->id = atomic_fetch_add_explicit(&trace_counter, 1, memory_order_relaxed) + 1;
   tn__mutex_init(&trace->mu, "trace", TN_RANK_TRACE);
   if (find_lane(trace, true) == NULL) { /* the thread that runs the step may be a worker in the crew of another step */
-    tn__trace_free(trace);
+    tn__trace_destroy(trace);
     return NULL;
   }
   trace->began_unix_ns = unix_ns();
@@ -112,7 +112,7 @@ static void free_scopes(tn__trace_scope *top)
   }
 }
 
-void tn__trace_free(tn__trace *trace)
+void tn__trace_destroy(tn__trace *trace)
 {
   if (trace == NULL) return;
   while (trace->lanes != NULL) {

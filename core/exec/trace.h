@@ -74,7 +74,7 @@ typedef struct tn__trace {
 /* Begins a trace for a step that begins now on this thread; NULL without memory. */
 tn__trace *tn__trace_begin(void);
 void tn__trace_end(tn__trace *trace); /* sets the end time */
-void tn__trace_free(tn__trace *trace); /* no thread may record any more; NULL allowed */
+void tn__trace_destroy(tn__trace *trace); /* no thread may record any more; NULL allowed */
 
 static inline tn__trace *tn__step_trace(const tn_step *step) { return step->env == NULL ? NULL : step->env->trace; }
 

@@ -22,7 +22,7 @@ static tn_status copy_view(const tn_view *v, tn_tensor **out, tn_error *err)
 static tn_status share(tn_tensor *t, const tn_view *v, tn_tensor **out, tn_error *err)
 {
   if (t == NULL || t->buffer == &tn__borrowed || t->dtype != v->dtype ||
-      t->count != v->count || tn__somewhere(t->data) != v->data)
+      t->count != v->count || tn__non_null(t->data) != v->data)
     return copy_view(v, out, err);
   bool same = t->rank == v->rank;
   for (int32_t d = 0; same && d < t->rank; d++) same = t->dims[d] == v->dims[d];
@@ -59,7 +59,7 @@ tn_tensor *tn__call_lasting(const tn__call *call, uint32_t slot)
 
 static tn_view view_of(const tn_tensor *t)
 {
-  return (tn_view){ .data = tn__somewhere(t->data),
+  return (tn_view){ .data = tn__non_null(t->data),
                     .dims = t->dims,
                     .count = t->count,
                     .dtype = t->dtype,

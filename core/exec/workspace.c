@@ -27,10 +27,10 @@ static void workspace_free(tn_plan *plan, tn__workspace *w)
     while (w->instances[i] != NULL) {
       tn__instance *instance = w->instances[i];
       w->instances[i] = instance->next;
-      tn__instance_free(instance);
+      tn__instance_destroy(instance);
     }
   }
-  for (uint32_t i = 0; w->pending != NULL && i < plan->n_segments; i++) tn__pending_free(w->pending[i]);
+  for (uint32_t i = 0; w->pending != NULL && i < plan->n_segments; i++) tn__pending_destroy(w->pending[i]);
   tn_resource **known = atomic_load_explicit(&w->resources, memory_order_relaxed);
   for (uint32_t i = 0; known != NULL && i < plan->n_instrs; i++) tn__resource_forget(known[i]);
   if (known != NULL) tn__free(known, plan->n_instrs * sizeof *known);
@@ -86,7 +86,7 @@ static tn__workspace *workspace_make(tn_plan *plan, tn_error *err)
   w->held = (tn_tensor **)((char *)w + held);
   place_control(plan, w, control);
   w->generation = atomic_load(&plan->upgrade.generation);
-  atomic_store_explicit(&tn__workspace_free, workspace_free, memory_order_release);
+  atomic_store_explicit(&tn__workspace_destroy, workspace_free, memory_order_release);
   return w;
 }
 

@@ -47,14 +47,14 @@ static inline void *tn__arena_at(const tn__instance *instance, size_t offset)
 
 /* The address of values without elements. Kernels may do pointer arithmetic on it; on NULL that is
  * undefined. */
-extern const char tn__nowhere[TN_ALIGN];
-static inline void *tn__somewhere(void *data) { return data != NULL ? data : (void *)(uintptr_t)tn__nowhere; }
+extern const char tn__empty_data[TN_ALIGN];
+static inline void *tn__non_null(void *data) { return data != NULL ? data : (void *)(uintptr_t)tn__empty_data; }
 
 /* Points a slot, and all slots that share its memory, at `data`. */
 static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *data, tn_buffer *buffer)
 {
   const tn__slot *slots = instance->layout->slots;
-  data = tn__somewhere(data);
+  data = tn__non_null(data);
   for (uint32_t s = slot; s != TN__NONE; s = slots[s].next_alias) {
     instance->views[s].data = data;
     instance->views[s].buffer = buffer;
@@ -107,7 +107,7 @@ tn_status tn__instance_find(tn_plan *plan, tn__workspace *workspace, uint32_t se
                             tn_error *err);
 /* Points the views of arena values into the workspace's arena. */
 void tn__instance_bind_arena(tn__instance *instance, const tn__workspace *workspace);
-void tn__instance_free(tn__instance *instance);
+void tn__instance_destroy(tn__instance *instance);
 
 /* spare.c: a tensor for the step's own use; it reuses a spare if one fits. The caller owns the
  * reference. */

@@ -14,13 +14,14 @@ tn_status tn_graph_export(tn_graph *graph, uint32_t flags, void **bytes, size_t 
   tn__error_reset(err);
   if (bytes != NULL) *bytes = NULL;
   if (size != NULL) *size = 0;
-  if (bytes == NULL || size == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the bytes given");
+  if (bytes == NULL || size == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_graph_export: %s is NULL", bytes == NULL ? "bytes" : "size");
   tn_status st = check_flags(graph, flags, err);
   if (st != TN_OK) return st;
   const tn__format *format = tn__format_to_write(NULL, flags);
   tn__sink out = tn__sink_memory(err);
   st = format->write(graph, &out, err);
-  if (st == TN_OK && format->is_text) { /* a NUL after the text, so that it can be used as a string */
+  if (st == TN_OK && format->is_text) { /* a NUL, not counted in the size, so that the text is a C string */
     tn__sink_put(&out, "", 1);
     st = out.status;
     if (st == TN_OK) out.used--;
@@ -34,6 +35,7 @@ tn_status tn_graph_export(tn_graph *graph, uint32_t flags, void **bytes, size_t 
   return TN_OK;
 }
 
+/* Writes to an open file; the caller commits or abandons it. */
 static tn_status write_open(tn_graph *graph, const tn__format *format, tn__writer *w, tn_error *err)
 {
   tn__sink out = tn__sink_file(w, err);
@@ -49,7 +51,7 @@ tn_status tn_graph_export_file(tn_graph *graph, const char *path, uint32_t flags
   tn__writer w;
   tn_status st = check_flags(graph, flags, err);
   if (st == TN_OK && (path == NULL || *path == 0))
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "the path of a file is %s", path == NULL ? "NULL" : "empty");
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "the file path is %s", path == NULL ? "NULL" : "empty");
   if (st == TN_OK) st = tn__writer_open(&w, path, err);
   if (st != TN_OK) return st;
   st = write_open(graph, tn__format_to_write(path, flags), &w, err);

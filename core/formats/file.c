@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files in memory, whose parts can be released and read again.
+ *
+ * A loaded file has a sorted list of disjoint parts: those that are released (their pages are discarded) and those that
+ * must stay. One mutex guards the list and the bytes of released parts. Bytes outside all parts have never changed, so
+ * they are read without it. */
 #include <core/formats/file.h>
 
 #include <core/base/file.h>
 #include <core/base/lock.h>
 #include <string.h>
 
-/* A smaller file stays in memory whole, and is not kept open. */
+/* A smaller file stays in memory as a whole and is not kept open. In bytes. */
 #define LEAST_FILE ((uint64_t)1 << 20)
 
 typedef struct part {
   uint8_t *begin, *end;
-  bool down; /* else it is to stay */
+  bool down; /* released; else it must stay in memory */
 } part;
 
+/* The state of a loaded file, freed with its buffer. */
 typedef struct loaded {
   tn__mutex mu;
-  tn__file file;
-  char *path;
-  bool small_pages; /* requested; guarded by mu, as are the fields below */
-  part *parts;      /* by begin */
+  tn__file file;    /* kept open; immutable */
+  char *path;       /* owned */
+  bool small_pages; /* tn__small_pages was called; guarded by mu, as are the members below */
+  part *parts;      /* sorted by begin, disjoint */
   size_t n, room;
 } loaded;
 
+/* Allocated bytes: at least 1, so that an empty file has an address. */
 static size_t room_of(size_t size) { return size == 0 ? 1 : size; }
 
 static void release_copy(void *user, void *data, size_t bytes)
@@ -45,6 +52,7 @@ static void release_loaded(void *user, void *data, size_t bytes)
   release_copy(NULL, data, bytes);
 }
 
+/* Makes the buffer. It takes ownership of l and data, also on failure. */
 static tn_status wrap(loaded *l, void *data, size_t size, tn_buffer **out, tn_error *err)
 {
   tn_buffer_desc desc = { .struct_size = sizeof desc,
@@ -68,7 +76,7 @@ tn_status tn__bytes_copy(const void *bytes, size_t size, tn_buffer **out, tn_err
   return wrap(NULL, data, size, out, err);
 }
 
-/* Takes the open file over. */
+/* Takes ownership of the open file if it succeeds. */
 static loaded *new_loaded(tn__file *file)
 {
   loaded *l = tn__zalloc(sizeof *l);
@@ -86,6 +94,7 @@ static loaded *new_loaded(tn__file *file)
   return l;
 }
 
+/* Reads the whole file. A large one stays open, so that its parts can be read again. */
 static tn_status load_open(tn__file *file, uint64_t limit, tn_buffer **out, tn_error *err)
 {
   if (file->size > limit || file->size > PTRDIFF_MAX)
@@ -105,11 +114,12 @@ static tn_status load_open(tn__file *file, uint64_t limit, tn_buffer **out, tn_e
   return st;
 }
 
+/* The file is closed at the end unless new_loaded has taken it. */
 tn_status tn__bytes_load(const char *path, uint64_t limit, tn_buffer **out, tn_error *err)
 {
   *out = NULL;
   if (path == NULL || *path == 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the path of a file is %s", path == NULL ? "NULL" : "empty");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the file path is %s", path == NULL ? "NULL" : "empty");
   tn__file file;
   tn_status st = tn__file_open(path, &file, err);
   if (st != TN_OK) return st;
@@ -125,7 +135,7 @@ static loaded *loaded_of(const tn_buffer *file)
   return file != NULL && file->desc.release == release_loaded ? file->desc.user : NULL;
 }
 
-/* The first part that ends behind `at`. */
+/* The index of the first part that ends after `at`. */
 static size_t find(const loaded *l, const uint8_t *at)
 {
   size_t low = 0, high = l->n;
@@ -137,6 +147,7 @@ static size_t find(const loaded *l, const uint8_t *at)
   return low;
 }
 
+/* Inserts p before part i. False: out of memory, nothing changed. */
 static bool insert(loaded *l, size_t i, part p)
 {
   if (!tn__grow((void **)&l->parts, &l->room, l->n + 1, sizeof *l->parts)) return false;
@@ -146,6 +157,7 @@ static bool insert(loaded *l, size_t i, part p)
   return true;
 }
 
+/* The check follows the read, so that a write during the read is noticed, too. */
 static tn_status read_again(const loaded *l, uint64_t offset, void *to, size_t size, tn_error *err)
 {
   tn_status st = tn__file_read(&l->file, offset, to, size, err);
@@ -155,6 +167,8 @@ static tn_status read_again(const loaded *l, uint64_t offset, void *to, size_t s
                       (unsigned long long)offset, (unsigned long long)(offset + size));
 }
 
+/* Copies the part and releases it, unless it must stay. base: address of the file's first byte. A released part may
+ * be taken again, but its bytes in memory must not be read. */
 static tn_status take(loaded *l, uint8_t *base, uint8_t *at, size_t size, void *to, tn_error *err)
 {
   tn__assert_held(&l->mu);
@@ -168,8 +182,8 @@ static tn_status take(loaded *l, uint8_t *base, uint8_t *at, size_t size, void *
                           (unsigned long long)(at - base));
   memcpy(to, at, size);
   if (overlaps || size < TN__BYTES_PART || !insert(l, i, (part){ at, at + size, false })) return TN_OK;
-  if (!tn__file_unchanged(&l->file)) return TN_OK;
-  if (!l->small_pages) tn__small_pages(base, (size_t)l->file.size); /* the system makes huge pages whole again */
+  if (!tn__file_unchanged(&l->file)) return TN_OK; /* it could not be read again, so it is not released */
+  if (!l->small_pages) tn__small_pages(base, (size_t)l->file.size); /* else huge pages would be rebuilt */
   l->small_pages = true;
   l->parts[i].down = tn__discard(at, size);
   return TN_OK;
@@ -189,7 +203,7 @@ tn_status tn__bytes_take(tn_buffer *file, const void *at, size_t size, void *to,
   return st;
 }
 
-/* Parts in [at, end) are kept from now on; a gap becomes a part that is kept. */
+/* Makes [at, end) stay: reads its released parts again, and covers each gap with a part that must stay. */
 static tn_status keep(loaded *l, uint8_t *base, uint8_t *at, uint8_t *end, tn_error *err)
 {
   tn__assert_held(&l->mu);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* Whether the path has one of the format's endings, after at least one other character. */
 static bool ends_in(const char *path, const tn__format *f)
 {
   size_t n = strlen(path);
@@ -14,6 +15,7 @@ static bool ends_in(const char *path, const tn__format *f)
   return false;
 }
 
+/* An ending counts only for formats with a probe: the last resort needs no reason. */
 const tn__format *tn__format_to_read(tn__slice bytes, const char *path, uint32_t flags)
 {
   const tn__format *const *f, *other = NULL;

@@ -8,13 +8,13 @@
 #include <core/formats/sink.h>
 #include <core/graph/graph_internal.h>
 
-/* Neither more bytes are read nor written: protobuf's limit for a message. */
+/* The maximum size of a file that is read or written: protobuf's limit for a message. */
 #define TN__FORMAT_LIMIT ((size_t)INT32_MAX)
 
 /* The bytes of an import. */
 typedef struct tn__source {
   tn__slice bytes;
-  tn_buffer *file;  /* holds the bytes; NULL: they are the caller's, so a reader that keeps them copies them */
+  tn_buffer *file;  /* owner of the bytes; NULL: they are the caller's, so a reader that keeps them must copy them */
   const char *name; /* of the file, for messages */
 } tn__source;
 
@@ -24,36 +24,37 @@ typedef struct tn__import_check {
   tn_status (*node)(void *user, const tn_operation *op, tn_error *err);
   void *user;
 } tn__import_check;
+
 typedef struct tn__format {
-  const char *endings[4];            /* of file names; ends in NULL */
+  const char *endings[4];            /* of file names; NULL-terminated */
   uint32_t import_flag, export_flag; /* the flag of a call that selects this format; 0 = none */
   bool is_text;
-  /* Whether the bytes are surely in this format. NULL in the one format that is read and written if no other one
-   * fits. */
+  /* Whether the bytes are certainly in this format. NULL in the one format that is used if no other one fits. */
   bool (*probe)(tn__slice bytes);
-  /* Adds the graph to `graph`: all of it, or nothing. options: all fields are set. */
+  /* Adds the source's graph to `graph`: all of it, or nothing. All fields of options are set. */
   tn_status (*read)(tn_graph *graph, const tn__source *source, const tn_import_options *options,
                     const tn__import_check *check, tn_error *err);
-  /* Writes the graph to a file or to empty memory. A graph that cannot be written is refused before anything is put. */
+  /* Writes the graph to a file sink or to an empty memory sink. A graph that cannot be written is refused before any
+   * byte is written. */
   tn_status (*write)(tn_graph *graph, tn__sink *out, tn_error *err);
 } tn__format;
 
-extern const tn__format *const tn__formats[]; /* ends in NULL */
+extern const tn__format *const tn__formats[]; /* NULL-terminated */
 extern const size_t tn__n_formats;
 
-/* The format that a flag selects, else the name of the file (path, may be NULL), else the bytes; else the one without a
- * probe. */
+/* Choose a format by the flags, else by the ending of path (may be NULL), else (to read) by the bytes; else the one
+ * without a probe. */
 const tn__format *tn__format_to_read(tn__slice bytes, const char *path, uint32_t import_flags);
 const tn__format *tn__format_to_write(const char *path, uint32_t export_flags);
-/* ".pb, .pbtxt" */
+/* Lists all endings for messages: ".pb, .pbtxt". Returns buffer. */
 const char *tn__format_endings(char *buffer, size_t size);
 
-/* import_options.c: all fields of `given`, which may be NULL or of an older header, checked. graph NULL: it is not
- * given. */
+/* import_options.c: copies and checks `given`, which may be NULL or of an older header with fewer fields. graph NULL:
+ * fields that refer to a graph are not checked. */
 tn_status tn__import_options_read(const tn_import_options *given, tn_graph *graph, tn_import_options *out,
                                   tn_error *err);
 
-/* import.c: tn_graph_import with a check. */
+/* import.c: like tn_graph_import, with a check. */
 tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,
                                    tn_error *err);
 

@@ -4,7 +4,7 @@
 #include <core/formats/format.h>
 #include <core/formats/sniff.h>
 
-/* If the bytes are in a format that is not read, puts its name in front of the error. */
+/* If the bytes are in a known format that cannot be read, wraps the error in one that names it. */
 static tn_status name_format(tn_status st, const tn__source *s, const tn__format *format, tn_error *err)
 {
   char endings[64];
@@ -16,7 +16,7 @@ static tn_status name_format(tn_status st, const tn__source *s, const tn__format
                        kind->advice != NULL ? kind->advice : "");
 }
 
-/* A folder cannot be read, but it may be one that other libraries load a model from. */
+/* Likewise for a directory, which may be one that other libraries load a model from. */
 static tn_status name_folder(tn_status st, const char *path, tn_error *err)
 {
   char endings[64];
@@ -26,6 +26,7 @@ static tn_status name_folder(tn_status st, const char *path, tn_error *err)
                        tn__format_endings(endings, sizeof endings), kind->advice);
 }
 
+/* The bytes stay the caller's, so the format copies those that it keeps. */
 static tn_status import_bytes(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
                               const tn__import_check *check, tn_error *err)
 {
@@ -54,6 +55,7 @@ tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t si
   return import_bytes(graph, bytes, size, NULL, check, err);
 }
 
+/* The graph may keep a reference to `file`, so no byte is copied. */
 static tn_status import_loaded(tn_graph *graph, const char *path, tn_buffer *file, const tn_import_options *o,
                                tn_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of an import, whatever the format: copied and checked. */
+/* Options of an import, the same for all formats: copied and checked. */
 #include <core/formats/format.h>
 #include <core/graph/graph_structs.h>
 
@@ -10,7 +10,7 @@ enum {
                 TN_IMPORT_SKIP_MAPPED_NODES | TN_IMPORT_KEEP_BYTES
 };
 
-/* The caller's struct may be of an older header and end early: the fields that it lacks are 0. */
+/* The caller's struct may be that of an older header with fewer fields; missing fields are 0. */
 static void take_options(const tn_import_options *given, tn_import_options *o)
 {
 #define TAKE(field) \
@@ -32,6 +32,7 @@ static void take_options(const tn_import_options *given, tn_import_options *o)
 #undef TAKE
 }
 
+/* A prefix must be a valid beginning of names, with or without its slash. */
 static tn_status check_names(const tn_import_options *o, tn_error *err)
 {
   if (o->prefix != NULL && o->prefix[0] != 0) {
@@ -39,7 +40,7 @@ static tn_status check_names(const tn_import_options *o, tn_error *err)
     n -= o->prefix[n - 1] == '/';
     if (!tn__name_is_valid(o->prefix, n))
       return tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "tn_import_options.prefix is '%.200s': names could not begin like that", o->prefix);
+                          "tn_import_options.prefix is '%.200s', with which a name cannot begin", o->prefix);
   }
   if (o->default_device != NULL && !tn__device_is_valid(o->default_device, strlen(o->default_device))) /* S-CFG-06 */
     return tn_error_set(err, TN_INVALID_ARGUMENT,
@@ -48,11 +49,12 @@ static tn_status check_names(const tn_import_options *o, tn_error *err)
   return TN_OK;
 }
 
+/* Checks that the source of a mapping is an input name and that its target exists. A control edge needs no output. */
 static tn_status check_target(const tn_import_mapping *m, size_t i, tn_graph *graph, tn_error *err)
 {
   tn__edge_name edge;
   if (m->source == NULL || !tn__edge_name_parse(m->source, strlen(m->source), &edge))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.input_map[%zu]: '%.200s' is no input", i,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.input_map[%zu]: '%.200s' is not an input name", i,
                         m->source == NULL ? "" : m->source);
   const tn_operation *to = m->target.op;
   if (to == NULL || to->graph != graph)
@@ -70,9 +72,8 @@ static tn_status check_target(const tn_import_mapping *m, size_t i, tn_graph *gr
 
 static tn_status check_list(const void *list, size_t n, const char *what, tn_error *err)
 {
-  return n == 0 || list != NULL
-             ? TN_OK
-             : tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.%s is NULL for %zu of them", what, n);
+  if (n == 0 || list != NULL) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.%s is NULL, but n_%s is %zu", what, what, n);
 }
 
 static tn_status check_texts(const char *const *texts, size_t n, const char *what, tn_error *err)
@@ -83,6 +84,7 @@ static tn_status check_texts(const char *const *texts, size_t n, const char *wha
   return st;
 }
 
+/* Checks everything that refers to the graph, so that the import need not. */
 static tn_status check_map(const tn_import_options *o, tn_graph *graph, tn_error *err)
 {
   tn_status st = check_list(o->input_map, o->n_input_map, "input_map", err);
@@ -97,7 +99,7 @@ static tn_status check_map(const tn_import_options *o, tn_graph *graph, tn_error
   if (st == TN_OK) st = check_texts(o->return_outputs, o->n_return_outputs, "return_outputs", err);
   if (st == TN_OK) st = check_texts(o->return_operations, o->n_return_operations, "return_operations", err);
   if (st == TN_OK && o->results == NULL && o->n_return_outputs + o->n_return_operations > 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.results is NULL, but %s are asked for",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.results is NULL, but %s are requested",
                         o->n_return_outputs > 0 ? "return_outputs" : "return_operations");
   return st;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RunMetadata in protobuf's wire format, filled in as TensorFlow does it. Fields that are 0 are left out. */
+/* RunMetadata in protobuf's wire format, filled in as TensorFlow does. Fields that are 0 are omitted. */
 #include <core/formats/run_metadata.h>
 #include <core/formats/wire.h>
 
 #include <string.h>
 
+/* Field numbers: RunMetadata; StepStats; DeviceStepStats and an entry of its thread names; NodeExecStats. */
 enum { M_STEP_STATS = 1, M_PARTITION_GRAPH = 3, M_SESSION = 5 };
 enum { S_DEVICE = 1 };
 enum { D_NAME = 1, D_NODE = 2, D_THREAD_NAME = 3, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
@@ -32,6 +33,7 @@ enum { SHAPE_DIM = 2, DIM_SIZE = 1, TEMPORARY_BYTES = 1, SESSION_NAME = 1, SESSI
 
 #define ALLOCATOR "cpu"
 
+/* Begins a nested message; returns the place for tn__sink_end. */
 static size_t begin(tn__sink *s, uint32_t field)
 {
   tn__sink_tag(s, field, TN__WIRE_BYTES);
@@ -63,7 +65,7 @@ static void put_shape(tn__sink *s, const tn_output_record *o)
 
 static void put_output(tn__sink *s, uint32_t slot, const tn_output_record *o)
 {
-  if (o->dtype == TN_DTYPE_INVALID) return; /* a loop's exit that had no value */
+  if (o->dtype == TN_DTYPE_INVALID) return; /* an exit of a loop without a value */
   size_t output = begin(s, N_OUTPUT);
   put_int(s, O_SLOT, slot);
   size_t tensor = begin(s, O_TENSOR);
@@ -78,6 +80,7 @@ static void put_output(tn__sink *s, uint32_t slot, const tn_output_record *o)
   tn__sink_end(s, output);
 }
 
+/* TensorFlow's memory statistics of a node: outputs stay live, scratch memory counts for total and peak only. */
 static void put_memory(tn__sink *s, const tn__metadata_record *r)
 {
   uint64_t outputs = 0;
@@ -91,6 +94,7 @@ static void put_memory(tn__sink *s, const tn__metadata_record *r)
   tn__sink_end(s, memory);
 }
 
+/* The fields in microseconds are differences of rounded times, so consecutive records do not overlap. */
 static void put_times(tn__sink *s, int64_t start_ns, int64_t duration_ns)
 {
   int64_t us = (start_ns + duration_ns) / 1000 - start_ns / 1000;
@@ -121,6 +125,7 @@ static void put_node(tn__sink *s, const tn_run_metadata *m, const tn__metadata_r
 
 /* ---- devices ---- */
 
+/* A name for the thread, which viewers show. */
 static void put_thread(tn__sink *s, uint32_t thread)
 {
   char name[32] = "step";
@@ -131,6 +136,7 @@ static void put_thread(tn__sink *s, uint32_t thread)
   tn__sink_end(s, entry);
 }
 
+/* All records of one device, except those of parts that a runtime runs as a whole. */
 static void put_device(tn__sink *s, const tn_run_metadata *m, uint32_t device)
 {
   size_t place = begin(s, S_DEVICE);
@@ -140,12 +146,13 @@ static void put_device(tn__sink *s, const tn_run_metadata *m, uint32_t device)
     const tn__metadata_record *r = &m->records[i];
     if (r->node->device != device || r->kind == TN_RECORD_PART) continue;
     put_node(s, m, r);
-    if (r->thread != last) put_thread(s, r->thread); /* a map: a repeated entry counts once */
+    if (r->thread != last) put_thread(s, r->thread); /* a map entry: repeating it is harmless */
     last = r->thread;
   }
   tn__sink_end(s, place);
 }
 
+/* Step statistics are written only for a traced step; partition graphs and the session's name always. */
 void tn__run_metadata_write(tn__sink *s, const tn_run_metadata *m)
 {
   if (m->summary.traced) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sinks, and the encoding of protobuf's wire format into them. */
 #include <core/formats/sink.h>
 
 #include <core/formats/wire.h>
@@ -25,6 +26,7 @@ tn_status tn__sink_flush(tn__sink *s)
   return s->status;
 }
 
+/* Replaces the memory by a larger block and keeps its content. */
 static bool resize(tn__sink *s, size_t room)
 {
   char *data = tn_alloc(room);
@@ -39,6 +41,7 @@ static bool resize(tn__sink *s, size_t room)
   return true;
 }
 
+/* A file sink makes room by writing; a memory sink doubles. */
 char *tn__sink_reserve(tn__sink *s, size_t n)
 {
   if (s->status != TN_OK) return NULL;
@@ -62,7 +65,7 @@ void tn__sink_put_slow(tn__sink *s, const void *data, size_t n)
   if (s->status != TN_OK) return;
   if (s->counts) {
     if (!tn__size_add(s->before, n, &s->before)) fail(s, tn__no_memory(s->err, "bytes to write", n));
-  } else if (s->file != NULL && n >= TN__SINK_PIECE) { /* from where it lies */
+  } else if (s->file != NULL && n >= TN__SINK_PIECE) { /* large: written without a copy */
     if (tn__sink_flush(s) == TN_OK) fail(s, tn__writer_write(s->file, data, n, s->err));
     s->before += n;
   } else {
@@ -75,6 +78,7 @@ void tn__sink_put_slow(tn__sink *s, const void *data, size_t n)
 
 /* ---- protobuf's wire format ---- */
 
+/* Encodes a varint; returns its size, at most 10. */
 static size_t encode(uint8_t *to, uint64_t value)
 {
   size_t n = 0;
@@ -102,6 +106,8 @@ void tn__sink_bytes(tn__sink *s, uint32_t field, tn__slice bytes)
   tn__sink_put(s, bytes.data, bytes.size);
 }
 
+/* Nested messages are counted again at each level above, so the cost grows with the depth. Messages of graphs
+ * are shallow. */
 void tn__sink_message(tn__sink *s, uint32_t field, tn__sink_body body, const void *what)
 {
   if (s->status != TN_OK) return;
@@ -117,7 +123,8 @@ void tn__sink_message(tn__sink *s, uint32_t field, tn__sink_body body, const voi
     body(s, what);
 }
 
-/* Most messages are short, so that one byte is kept for the length; a longer one is moved, at each level once. */
+/* Reserves one byte for the length, which is enough for most messages. tn__sink_end moves a longer message, at most
+ * once per level of nesting. */
 size_t tn__sink_begin(tn__sink *s)
 {
   tn__sink_put(s, "", 1);

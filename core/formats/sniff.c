@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of formats, each with a function that knows it. The first one that fits is the answer, so those with a
- * signature precede those with a structure, and text is last. */
+/* A table of formats, each with a function that recognises it. The first one that fits is the answer, so formats with a
+ * signature precede formats known by their structure, and text is last. */
 #include <core/formats/sniff.h>
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <core/formats/wire.h>
 #include <core/graph/graph_structs.h>
 
-#define HEAD 4096 /* bytes that decide whether a file is text */
+#define HEAD 4096 /* bytes that are examined to decide whether a file is text */
 
 /* ---- signatures ---- */
 
@@ -31,7 +31,7 @@ static bool is_packed(tn__slice b)
 static bool is_picture(tn__slice b) { return HAS(b, 0, "\x89PNG") || HAS(b, 0, "\xff\xd8\xff") || HAS(b, 0, "GIF8"); }
 static bool is_zip(tn__slice b) { return HAS(b, 0, "PK\3\4") || HAS(b, 0, "PK\5\6"); }
 
-/* The name of a ZIP archive's first entry. */
+/* The name of a ZIP archive's first entry, from its local header; empty if there is none. */
 static tn__slice first_entry(tn__slice b)
 {
   const uint8_t *p = (const uint8_t *)b.data;
@@ -59,16 +59,18 @@ static bool is_pytorch(tn__slice b)
          (b.size > 2 && b.data[0] == '\x80' && b.data[1] >= 2 && b.data[1] <= 5 && b.data[b.size - 1] == '.');
 }
 
-/* A table of LevelDB ends in its magic number. */
+/* A checkpoint's index is a LevelDB table, which ends in a magic number. */
 static bool is_index(tn__slice b) { return b.size >= 48 && HAS(b, b.size - 8, "\x57\xfb\x80\x8b\x24\x75\x47\xdb"); }
 
 /* ---- structures ---- */
 
-/* The fields of a message as bits, 63 for those above; 0 when it is empty or malformed. */
+/* The fields that occur in a message, as bits; bit 63 stands for all from 63 on. 0: the message is empty or
+ * malformed. */
 typedef struct fields {
-  uint64_t numbers, texts; /* those that there are, and of them those that are bytes */
+  uint64_t numbers, texts; /* all fields; those of wire type bytes */
 } fields;
 
+/* Walks the whole message, so that only well-formed bytes are recognised by their structure. */
 static fields fields_of(tn__slice message)
 {
   fields f = { 0, 0 };
@@ -81,7 +83,7 @@ static fields fields_of(tn__slice message)
   return w.error == NULL ? f : (fields){ 0, 0 };
 }
 
-/* The first field of this number that is bytes; no data without one. */
+/* The first field of this number with wire type bytes; no data if there is none. */
 static tn__slice field_of(tn__slice message, uint32_t number)
 {
   tn__wire w = tn__wire_read(message);
@@ -92,15 +94,15 @@ static tn__slice field_of(tn__slice message, uint32_t number)
 
 #define BIT(field) (UINT64_C(1) << (field))
 
-/* A number, its schema's version, and graphs. */
+/* Exactly a schema version (a number) and graphs. */
 static bool is_saved_model(tn__slice b)
 {
   fields f = fields_of(b);
   return f.numbers == (BIT(1) | BIT(2)) && f.texts == BIT(2);
 }
 
-/* Field 2 of a MetaGraph is a GraphDef, that of a GraphDef its functions: a node has a name where a function has a
- * message. */
+/* Field 2 of a MetaGraph is a GraphDef; field 2 of a GraphDef is its library. In both, field 1 of that is a message,
+ * but field 1 of a node is its name where a function has its signature. */
 static bool is_meta_graph(tn__slice b)
 {
   fields f = fields_of(b);
@@ -110,7 +112,7 @@ static bool is_meta_graph(tn__slice b)
          tn__op_type_is_valid(op.data, op.size);
 }
 
-/* A number, the version of its format, and a graph in field 7; fields of a ModelProto besides. */
+/* A format version (a number) and a graph in field 7, and otherwise only fields of a ModelProto. */
 static bool is_onnx(tn__slice b)
 {
   fields f = fields_of(b);
@@ -120,10 +122,18 @@ static bool is_onnx(tn__slice b)
 
 /* ---- text ---- */
 
-/* The length of the character at p, of 2 to 4 bytes in UTF-8; 0: it is none, SIZE_MAX: it is cut off. */
+/* The length of a UTF-8 sequence of several bytes by its first byte; 0: not such a byte. */
+static size_t sequence_length(uint8_t first)
+{
+  if (first < 0xc2 || first >= 0xf8) return 0;
+  if (first < 0xe0) return 2;
+  return first < 0xf0 ? 3 : 4;
+}
+
+/* The length of the non-ASCII UTF-8 character at p. 0: it is malformed, SIZE_MAX: it is cut off. */
 static size_t character(const uint8_t *p, size_t left)
 {
-  size_t n = *p >= 0xf0 && *p < 0xf8 ? 4 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xc2 && *p < 0xe0 ? 2 : 0;
+  size_t n = sequence_length(*p);
   for (size_t i = 1; i < n; i++) {
     if (i == left) return SIZE_MAX;
     if ((p[i] & 0xc0) != 0x80) return 0;
@@ -131,6 +141,7 @@ static size_t character(const uint8_t *p, size_t left)
   return n;
 }
 
+/* Text is UTF-8 without control characters other than blanks. A character may be cut off at the end of HEAD. */
 static bool is_text(tn__slice b)
 {
   const uint8_t *p = (const uint8_t *)b.data;
@@ -148,7 +159,7 @@ static bool is_text(tn__slice b)
   return !blank;
 }
 
-/* The beginning of a text, after blanks. */
+/* Whether the bytes are text that begins like this, after a byte order mark and blanks. */
 static bool text_begins(tn__slice b, const char *with)
 {
   if (!is_text(b)) return false;
@@ -170,7 +181,7 @@ static bool is_saved_text(tn__slice b)
 
 /* ---- the table ---- */
 
-#define FROZEN "freeze the model: a GraphDef with constants in place of the variables can be read"
+#define FROZEN "freeze the model: a GraphDef with constants instead of variables can be read"
 
 static const struct {
   bool (*fits)(tn__slice bytes);
@@ -181,20 +192,20 @@ static const struct {
   { is_keras, { "a Keras model (.keras)", FROZEN } },
   { is_pytorch, { "a PyTorch model", NULL } },
   { is_zip, { "a ZIP archive", "unpack it first" } },
-  { is_gzip, { "a file packed by gzip", "unpack it first" } },
-  { is_packed, { "a packed file or archive", "unpack it first" } },
+  { is_gzip, { "a gzip-compressed file", "unpack it first" } },
+  { is_packed, { "a compressed file or archive", "unpack it first" } },
   { is_elf, { "a program or shared object (ELF)", NULL } },
-  { is_hdf5, { "an HDF5 file, as Keras writes (.h5)", FROZEN } },
+  { is_hdf5, { "an HDF5 file, as written by Keras (.h5)", FROZEN } },
   { is_tflite, { "a TensorFlow Lite model (.tflite)", FROZEN } },
   { is_picture, { "a picture", NULL } },
   { is_index, { "the index of a checkpoint (.index)", FROZEN } },
   { is_saved_model, { "a SavedModel (saved_model.pb)", FROZEN } },
-  { is_meta_graph, { "a MetaGraph, as checkpoints have (.meta)", FROZEN } },
+  { is_meta_graph, { "a MetaGraph of a checkpoint (.meta)", FROZEN } },
   { is_onnx, { "an ONNX model", NULL } },
-  { is_checkpoint_text, { "the list of checkpoints of a folder", FROZEN } },
+  { is_checkpoint_text, { "the list of the checkpoints in a folder", FROZEN } },
   { is_saved_text, { "a SavedModel as text (saved_model.pbtxt)", FROZEN } },
   { is_meta_text, { "a MetaGraph as text", FROZEN } },
-  { is_pointer, { "a pointer of Git LFS in place of the file", "fetch the file by 'git lfs pull'" } },
+  { is_pointer, { "a Git LFS pointer instead of the file", "fetch the file with 'git lfs pull'" } },
   { is_json, { "JSON", NULL } },
   { is_page, { "an HTML page or XML", NULL } },
 };
@@ -203,10 +214,10 @@ static const tn__kind weights = { "a file with the values of a checkpoint (.data
 static const tn__kind saved_model_folder = { "the folder of a SavedModel", FROZEN };
 static const tn__kind checkpoint_folder = { "a folder of checkpoints", FROZEN };
 static const tn__kind some_text = {
-  "text", "a GraphDef as text begins with a field, as 'node {', or its file is called .pbtxt"
+  "text", "a GraphDef in text form begins with a field such as 'node {', or its file name ends in .pbtxt"
 };
 
-/* "model.ckpt.data-00000-of-00001" */
+/* Whether it is a name like "model.ckpt.data-00000-of-00001". */
 static bool is_weights(const char *path)
 {
   const char *at = strstr(path, ".data-");
@@ -224,6 +235,7 @@ const tn__kind *tn__sniff(tn__slice bytes, const char *path, bool as_text)
 
 /* ---- folders ---- */
 
+/* Looks only at names; no file in the directory is opened. */
 const tn__kind *tn__sniff_folder(const char *path)
 {
   bool saved = false, index = false;
@@ -235,5 +247,6 @@ const tn__kind *tn__sniff_folder(const char *path)
     index = index || ends_in(name, ".index") || tn__slice_is(name, "checkpoint");
   }
   closedir(folder);
-  return saved ? &saved_model_folder : index ? &checkpoint_folder : NULL;
+  if (saved) return &saved_model_folder;
+  return index ? &checkpoint_folder : NULL;
 }

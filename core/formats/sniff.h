@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names the format of a file that is no GraphDef, so that an error can say which file was given. */
+/* Recognises the format of a file that is not a GraphDef, so that an error can say what was given instead. */
 #ifndef TN_CORE_FORMATS_SNIFF_H
 #define TN_CORE_FORMATS_SNIFF_H
 
@@ -7,15 +7,14 @@
 
 typedef struct tn__kind {
   const char *name;   /* "a NumPy array (.npy)" */
-  const char *advice; /* a remedy, NULL: none is known */
+  const char *advice; /* a remedy, NULL = none is known */
 } tn__kind;
 
-/* The kind of some bytes, by signatures and structure; path, which may be NULL, decides where the bytes have
- * neither. NULL: they look like a GraphDef, or like none of the kinds that are known. as_text: they were read as
- * text, and the place of the error in it says more than that they are text. Reads the head, the end and the tags of
- * fields. */
+/* Returns the kind of some bytes, by signature and structure, else by `path`, which may be NULL. NULL: they look like a
+ * GraphDef, or like none of the known kinds. as_text: they were parsed as text, so "text" is not an answer: the
+ * position of the parser's error says more. Reads only the head, the end and the tags of fields. */
 const tn__kind *tn__sniff(tn__slice bytes, const char *path, bool as_text);
-/* The kind of a folder, by the names in it; NULL also for what is no folder. */
+/* Returns the kind of a directory, by the names in it. NULL: unknown, or not a directory. */
 const tn__kind *tn__sniff_folder(const char *path);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading protobuf's wire format. */
 #include <core/formats/wire.h>
 
 #include <string.h>
 
+/* Wire types that a reader never returns. */
 enum { GROUP_START = 3, GROUP_END = 4 };
 
+/* Bits beyond 64 of a ten-byte varint are dropped, as in protobuf. */
 bool tn__wire_varint_slow(const uint8_t **p, const uint8_t *end, uint64_t *out)
 {
   uint64_t value = 0;
@@ -21,12 +24,14 @@ bool tn__wire_varint_slow(const uint8_t **p, const uint8_t *end, uint64_t *out)
   return false;
 }
 
+/* Always false. */
 static bool fail(tn__wire *w, const char *what)
 {
   w->error = what;
   return false;
 }
 
+/* Field number 0 is invalid, as in protobuf. */
 static bool read_tag(tn__wire *w)
 {
   uint64_t tag;
@@ -42,11 +47,12 @@ static bool read_fixed(tn__wire *w, size_t size)
 {
   if ((size_t)(w->end - w->p) < size) return fail(w, "a number is cut short");
   w->value = 0;
-  memcpy(&w->value, w->p, size); /* little-endian, as the machine */
+  memcpy(&w->value, w->p, size); /* little-endian, like the machine */
   w->p += size;
   return true;
 }
 
+/* Reads the value of the field whose tag was read. The length of bytes is checked against the rest of the message. */
 static bool read_value(tn__wire *w)
 {
   switch (w->type) {
@@ -57,7 +63,7 @@ static bool read_value(tn__wire *w)
   case TN__WIRE_BYTES: {
     uint64_t size;
     if (!tn__wire_varint(&w->p, w->end, &size)) return fail(w, "a length is cut short");
-    if (size > (size_t)(w->end - w->p)) return fail(w, "a field is longer than what holds it");
+    if (size > (size_t)(w->end - w->p)) return fail(w, "a field is longer than its message");
     w->bytes = (tn__slice){ (const char *)w->p, (size_t)size };
     w->p += size;
     return true;
@@ -66,7 +72,7 @@ static bool read_value(tn__wire *w)
   }
 }
 
-/* Passes over a group (a form that protobuf gave up, but may still carry): its start has been read. */
+/* Skips a group, a deprecated form that messages may still contain. Its start tag has been read. */
 static bool skip_group(tn__wire *w)
 {
   uint32_t open[TN__WIRE_DEPTH];
@@ -79,7 +85,7 @@ static bool skip_group(tn__wire *w)
       if (depth == TN__WIRE_DEPTH) return fail(w, "groups are nested too deeply");
       open[depth++] = w->field;
     } else if (w->type == GROUP_END) {
-      if (open[--depth] != w->field) return fail(w, "a group ends that was not begun");
+      if (open[--depth] != w->field) return fail(w, "the end of a group has no start");
     } else if (!read_value(w)) {
       return false;
     }
@@ -87,7 +93,8 @@ static bool skip_group(tn__wire *w)
   return true;
 }
 
-/* Most fields have a tag of one byte and are a short length with its bytes, or a small number. */
+/* The fast path: a tag of one byte, then a small number or a short run of bytes. False: not such a field; nothing
+ * changed. */
 static bool next_short(tn__wire *w)
 {
   const uint8_t *p = w->p;
@@ -109,12 +116,13 @@ static bool next_short(tn__wire *w)
   return true;
 }
 
+/* Groups are skipped, so the caller sees only the other four wire types. */
 bool tn__wire_next(tn__wire *w)
 {
   if (next_short(w)) return true;
   while (w->error == NULL && w->p < w->end) {
     if (!read_tag(w)) return false;
-    if (w->type == GROUP_END) return fail(w, "a group ends that was not begun");
+    if (w->type == GROUP_END) return fail(w, "the end of a group has no start");
     if (w->type != GROUP_START) return read_value(w);
     if (!skip_group(w)) return false;
   }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading protobuf's wire format: no schema compiler, no copies. A reader walks the fields of one message; every length
- * is checked against what is left of it. */
+/* Reading protobuf's wire format, without a schema compiler and without copies. A reader walks the fields of one
+ * message and knows only its end; every length is checked against the remaining bytes. Of a field that occurs twice the
+ * last one counts; that is up to the caller. */
 #ifndef TN_CORE_FORMATS_WIRE_H
 #define TN_CORE_FORMATS_WIRE_H
 
 #include <core/base/text.h>
 
-/* Messages within messages, groups included; protobuf's own limit. */
+/* The maximum nesting of messages and groups; protobuf's own limit. */
 #define TN__WIRE_DEPTH 100
 
 enum { TN__WIRE_VARINT = 0, TN__WIRE_FIXED64 = 1, TN__WIRE_BYTES = 2, TN__WIRE_FIXED32 = 5 };
@@ -18,8 +19,8 @@ typedef struct tn__wire {
   uint8_t type;      /* TN__WIRE_... */
   uint64_t value;    /* varint, fixed64, fixed32 */
   tn__slice bytes;   /* TN__WIRE_BYTES */
-  const uint8_t *at; /* its tag; after an error the place of it */
-  const char *error; /* the fault, NULL if there is none */
+  const uint8_t *at; /* the field's tag; after an error the position of the fault */
+  const char *error; /* the fault, NULL = none; static */
 } tn__wire;
 
 static inline tn__wire tn__wire_read(tn__slice message)
@@ -29,7 +30,7 @@ static inline tn__wire tn__wire_read(tn__slice message)
   return w;
 }
 
-/* A varint of up to ten bytes; false when it is cut short or longer. */
+/* Reads a varint of up to ten bytes and advances *p; false: it is cut short or longer. */
 bool tn__wire_varint_slow(const uint8_t **p, const uint8_t *end, uint64_t *out);
 static inline bool tn__wire_varint(const uint8_t **p, const uint8_t *end, uint64_t *out)
 {
@@ -43,7 +44,7 @@ static inline bool tn__wire_varint(const uint8_t **p, const uint8_t *end, uint64
 /* Advances to the next field. False at the end and on malformed bytes, which set w->error. Groups are skipped. */
 bool tn__wire_next(tn__wire *w);
 
-/* Whether the field is this one, of this type: another type is an unknown field to protobuf. */
+/* Whether the field has this number and this wire type. As in protobuf, a field of another type is an unknown field. */
 static inline bool tn__wire_is(const tn__wire *w, uint32_t field, int type)
 {
   return w->field == field && w->type == type;
@@ -59,11 +60,11 @@ static inline float tn__wire_float(const tn__wire *w)
   return f;
 }
 
-/* Varints of a packed run: each ends in a byte below 0x80. False when the last one does not. */
+/* Counts the varints of a packed run: each ends in a byte below 0x80. False: the last one does not end. */
 bool tn__wire_count_varints(tn__slice run, size_t *n);
 
-/* How often a message has a field of bytes; and the last such field, which is the one that counts in protobuf: "" if
- * there is none. */
+/* The number of times that a field of wire type bytes occurs in a message, and its last occurrence, "" if there is
+ * none. Malformed bytes end the message. */
 size_t tn__field_count(tn__slice message, uint32_t field);
 tn__slice tn__field_text(tn__slice message, uint32_t field);
 

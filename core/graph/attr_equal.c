@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether two operations would compute the same from the same inputs. */
+/* Whether two operations would compute the same from the same inputs. The comparison must be cheap, so it may miss
+ * equal attributes, but never takes different ones for equal. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -24,7 +25,7 @@ static bool same_shape(const tn__shape *a, const tn__shape *b)
   return a->rank == b->rank && (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
 }
 
-/* By name only where they carry no attributes: those count as different. */
+/* Functions that have attributes count as different. */
 static bool same_funcs(const tn__func *a, const tn__func *b)
 {
   return a->attrs == NULL && b->attrs == NULL && tn__slice_equal(a->name, b->name);
@@ -58,7 +59,7 @@ static bool same_lists(const tn__attr *a, const tn__attr *b)
 static bool same_values(const tn_operation *x, const tn__attr *a, const tn_operation *y, const tn__attr *b)
 {
   if (a == b) return true;
-  if ((a->lazy || b->lazy) && a->proto.size >= TN__LARGE_CONSTANT) return false; /* may be put down */
+  if ((a->lazy || b->lazy) && a->proto.size >= TN__LARGE_CONSTANT) return false; /* its bytes may be discarded */
   if (a->lazy || b->lazy) return a->proto.data != NULL && b->proto.data != NULL && tn__slice_equal(a->proto, b->proto);
   if (a->kind != b->kind) return false;
   if (a->kind & TN_ATTR_LIST) return same_lists(a, b);
@@ -83,16 +84,23 @@ bool tn__operation_same_attrs(const tn_operation *a, const tn_operation *b)
   return true;
 }
 
-/* Of the kinds that differ most often; equal attributes give equal hashes, others may, too. */
+static uint64_t hashed_value(const tn__attr *a)
+{
+  if (a->lazy) return 0;
+  switch (a->kind) {
+  case TN_ATTR_INT: return (uint64_t)a->v.i;
+  case TN_ATTR_BOOL: return a->v.b;
+  case TN_ATTR_TYPE: return (uint64_t)a->v.type;
+  default: return 0;
+  }
+}
+
+/* Covers only the kinds that differ most often: equal attributes have equal hashes, different ones may, too. */
 uint64_t tn__operation_attrs_hash(const tn_operation *op)
 {
   uint64_t h = 0;
   for (uint32_t i = 0; op->schema != NULL && i < op->schema->n_attrs; i++) {
-    const tn__attr *a = tn__op_attr(op, i);
-    uint64_t v = 0;
-    if (!a->lazy && (a->kind == TN_ATTR_INT || a->kind == TN_ATTR_BOOL || a->kind == TN_ATTR_TYPE))
-      v = a->kind == TN_ATTR_INT ? (uint64_t)a->v.i : a->kind == TN_ATTR_BOOL ? a->v.b : (uint64_t)a->v.type;
-    h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+    h = (h ^ hashed_value(tn__op_attr(op, i))) * UINT64_C(0x9e3779b97f4a7c15);
     h ^= h >> 29;
   }
   return h;

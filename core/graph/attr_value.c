@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of any kind through one struct: of operations, of schemas, and those that functions carry as values. */
+/* Reads attributes of any kind through one struct, tn_attr_value: those of operations, of schemas, and of functions
+ * that are attribute values themselves. For the latter, host[0] is the tn__func_attrs and host[1] the operation. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -8,7 +9,7 @@
 
 static bool is_list(const tn__attr *a) { return (a->kind & TN_ATTR_LIST) != 0; }
 
-/* Where item i lies; NULL past the end of a list. */
+/* Returns item i of a list, or the single value. NULL: past the end. */
 static const void *item_of(const tn__attr *a, size_t i)
 {
   if (!is_list(a)) return &a->v;
@@ -25,7 +26,7 @@ static void give_func(const tn__func *func, const tn_operation *op, tn_attr_valu
   out->host[1] = op;
 }
 
-/* op is NULL for a schema's default, which has no tensors. */
+/* Fills *out with item i. op is NULL for a schema's default, which is never a tensor. */
 static tn_status give(const tn_operation *op, const tn__attr *a, size_t i, tn_attr_value *out, tn_error *err)
 {
   const void *item = item_of(a, i);
@@ -74,6 +75,7 @@ tn_status tn_operation_attr_value(const tn_operation *op, const char *name, size
   return st == TN_OK ? st : (tn_error_prefix(err, "node '%s': attribute '%s'", op->name, name), st);
 }
 
+/* The total size of an attribute's parts: bytes of texts, dimensions of shapes. -1: the kind has no such size. */
 static int64_t total_of(const tn__attr *a)
 {
   int64_t total = 0;
@@ -139,7 +141,7 @@ static void free_decoded(tn__owned *owned)
   tn__free(d, sizeof *d);
 }
 
-/* Read at the first question and published by compare-and-swap, as attributes of operations are. */
+/* Decoded at the first call and published by compare-and-swap, like attributes of operations. */
 tn_status tn__func_attrs_get(const tn_operation *op, tn__func_attrs *of, tn__decoded_func **out, tn_error *err)
 {
   tn__decoded_func *there = atomic_load_explicit(&of->value, memory_order_acquire);
@@ -159,7 +161,7 @@ tn_status tn__func_attrs_get(const tn_operation *op, tn__func_attrs *of, tn__dec
     free_decoded(&d->owned);
     return st;
   }
-  /* acq_rel: who takes another thread's value sees all that it points to. */
+  /* Release publishes what d points to; acquire, in case another thread was first, sees what its value points to. */
   if (atomic_compare_exchange_strong_explicit(&of->value, &there, d, memory_order_acq_rel, memory_order_acquire))
     tn__graph_own(tn__attr_owner(op), &d->owned);
   else
@@ -174,8 +176,8 @@ tn_status tn_attr_value_attr(const tn_attr_value *func, size_t k, size_t i, cons
   tn__error_reset(err);
   if (name != NULL) *name = NULL;
   if (func == NULL || func->struct_size < TN_ATTR_VALUE_SIZE || (func->kind & ~TN_ATTR_LIST) != TN_ATTR_FUNC)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no value of a function given");
-  const tn_attr_value of = *func; /* *out may be the same */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "no function value given");
+  const tn_attr_value of = *func; /* a copy, because out may be equal to func */
   tn_status st = clear(out, err);
   if (st != TN_OK) return st;
   if (k >= of.n_attrs || of.host[0] == NULL)

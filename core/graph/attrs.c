@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Getters of attributes. What lies in a file's bytes is decoded at the first call and published by compare-and-swap:
- * of two threads that decode at once, one throws its work away. */
+/* Getters of attributes. A value that is still encoded is decoded at the first call and published by compare-and-swap:
+ * of two threads that decode it at once, one discards its result. */
 #include <core/graph/graph_structs.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 32 /* attributes that are looked for one by one */
+#define FEW 32 /* up to this number of attributes a linear search is fast enough */
 
 /* ---- look-up ---- */
 
@@ -26,13 +26,13 @@ static int compare_attrs(const void *a, const void *b)
 
 void tn__op_sort_attrs(tn_operation *op)
 {
-  if (op->n_attrs <= FEW || op->n_attrs >= UINT16_MAX) return; /* more than that are refused */
+  if (op->n_attrs <= FEW || op->n_attrs >= UINT16_MAX) return; /* tn__op_check_attrs refuses UINT16_MAX or more */
   for (uint32_t i = 0; i < op->n_attrs; i++) op->attrs[i].place = (uint16_t)i;
   qsort(op->attrs, op->n_attrs, sizeof *op->attrs, compare_attrs);
   op->sorted = true;
 }
 
-/* The last of this name. */
+/* Returns the last attribute of this name. */
 static const tn__attr *find_sorted(const tn_operation *op, const char *name, size_t size)
 {
   uint32_t low = 0, high = op->n_attrs;
@@ -75,7 +75,7 @@ int32_t tn_operation_attr_kind(const tn_operation *op, const char *name)
   return a == NULL ? TN_ATTR_NONE : a->kind;
 }
 
-/* ---- what is decoded late ---- */
+/* ---- decoding on demand ---- */
 
 static void free_decoded(tn__owned *owned)
 {
@@ -100,7 +100,7 @@ static tn_status decode(const tn_operation *op, tn__attr *attr, tn__decoded **ou
     free_decoded(&d->owned);
     return tn_error_prefix(err, "node '%s': attribute '%s'", op->name, attr->name), st;
   }
-  /* acq_rel: who takes another thread's value sees all that it points to. */
+  /* Release publishes what d points to; acquire, in case another thread was first, sees what its value points to. */
   tn__decoded *there = NULL;
   if (atomic_compare_exchange_strong_explicit(&attr->v.decoded.value, &there, d, memory_order_acq_rel,
                                               memory_order_acquire)) {
@@ -135,7 +135,7 @@ tn_status tn__op_attr_resolve(const tn_operation *op, const tn__attr **attr, tn_
   return st;
 }
 
-/* The attribute of this name, of this kind, with its value at hand. */
+/* Returns the attribute of this name, decoded, if it has this kind. An empty list of unknown kind fits every list. */
 static tn_status get(const tn_operation *op, const char *name, int32_t kind, const tn__attr **out, tn_error *err)
 {
   tn_status st = tn__op_attr_find(op, name, out, err);
@@ -200,7 +200,7 @@ tn_status tn_operation_attr_tensor(const tn_operation *op, const char *name, tn_
 static tn_status constant_attr(const tn_operation *op, const tn__attr **out, tn_error *err)
 {
   if (op->schema == NULL || op->schema->constant_attr < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s' (%s) is no constant", op->name, op->type);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s' (%s) is not a constant", op->name, op->type);
   *out = tn__op_attr(op, (uint32_t)op->schema->constant_attr);
   return TN_OK;
 }
@@ -227,7 +227,7 @@ tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_err
   return st;
 }
 
-/* Of a file, large, and not asked for by the program so far: else it is at hand. */
+/* Whether the tensor is large and exists only in the bytes of a file so far. */
 static bool is_apart(const tn__lazy_tensor *lazy)
 {
   return lazy->proto.data != NULL && lazy->proto.size >= TN__LARGE_CONSTANT &&
@@ -368,7 +368,7 @@ LIST(bools, tn_bool, TN_ATTR_BOOL)
 LIST(types, tn_dtype, TN_ATTR_TYPE)
 #undef LIST
 
-/* Item i of a list; *item is NULL past the end, which is an error unless the length is asked for. */
+/* Returns item i of a list. Past the end *item is NULL, which is an error only if the caller passes no `n`. */
 static tn_status item_at(const tn_operation *op, const char *name, int32_t kind, size_t i, size_t size, size_t *n,
                          const void **item, tn_error *err)
 {

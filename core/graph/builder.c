@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building one operation.
  *
- * A builder gathers everything in memory of its own. To finish, it makes the operation there first, with all checks and
- * its shape function, without a lock; then, under the graph's lock, once more in the graph's memory, where nothing can
- * go wrong any more but the name and the memory. */
+ * A builder collects everything in its own memory. tn_operation_finish first makes the operation there, with all checks
+ * and its shape function, without a lock. Then it makes the operation again in the graph's memory, under the graph's
+ * lock, where only a duplicate name or a lack of memory can still make it fail. So no callback runs under the lock, and
+ * a refused operation leaves no trace in the graph.
+ *
+ * Setters return no status. The first error is kept in the builder and reported by tn_operation_finish. */
 #include <core/graph/functions.h>
 
 #include <stdarg.h>
 #include <string.h>
 
-/* ---- errors are kept until the end ---- */
+/* ---- the first error, kept until the end ---- */
 
 static tn_status keep(tn_operation_builder *b, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
 static tn_status keep(tn_operation_builder *b, tn_status code, const char *format, ...)
@@ -19,7 +22,7 @@ static tn_status keep(tn_operation_builder *b, tn_status code, const char *forma
   va_start(args, format);
   tn__vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return tn_error_set(&b->error, code, "%s", text); /* does nothing when there is one */
+  return tn_error_set(&b->error, code, "%s", text); /* does nothing if there is an error already */
 }
 
 static void keep_no_memory(tn_operation_builder *b) { tn__no_memory(&b->error, "operation builder", 0); }
@@ -28,6 +31,7 @@ static bool is_sound(const tn_operation_builder *b) { return b != NULL && tn_err
 
 /* ---- begin and end ---- */
 
+/* Looks in the op table, then in the graph's functions, then in plugins that are not loaded yet. */
 static void find_schema(tn_operation_builder *b, const char *op)
 {
   if (tn__ops_ensure(&b->error) != TN_OK) return;
@@ -36,9 +40,9 @@ static void find_schema(tn_operation_builder *b, const char *op)
     b->schema = tn__functions_schema(atomic_load_explicit(&b->graph->functions, memory_order_acquire), op, strlen(op));
   if (b->schema == NULL) b->schema = tn__schema_need(op, strlen(op));
   if (b->schema == NULL && (b->flags & TN_BUILD_KEEP_UNKNOWN_OP) == 0)
-    tn__op_not_registered(op, &b->error); /* S-GRA-06; does nothing when there is an error */
+    tn__op_not_registered(op, &b->error); /* S-GRA-06; does nothing if there is an error already */
   else if (b->schema == NULL && !tn__op_type_is_valid(op, strlen(op)))
-    keep(b, TN_INVALID_ARGUMENT, "'%.200s' is no name of an op", op);
+    keep(b, TN_INVALID_ARGUMENT, "'%.200s' is not a valid op name", op);
 }
 
 static tn__slice copy_text(tn_operation_builder *b, const char *text, size_t size)
@@ -70,7 +74,7 @@ tn_operation_builder *tn_operation_begin(tn_graph *graph, const char *op, const 
   else if (op == NULL || name == NULL)
     keep(b, TN_INVALID_ARGUMENT, "no %s given", op == NULL ? "op" : "name");
   else if (!tn__name_is_valid(b->name.data, b->name.size))
-    keep(b, TN_INVALID_ARGUMENT, "this is no valid name of a node"); /* S-GRA-07 */
+    keep(b, TN_INVALID_ARGUMENT, "the node name is not valid"); /* S-GRA-07 */
   else
     find_schema(b, op);
   return b;
@@ -113,8 +117,8 @@ static void add_inputs(tn_operation_builder *b, const tn_output *inputs, size_t 
   for (size_t i = 0; i < n; i++) {
     tn_operation *op = inputs[i].op;
     if (op == NULL || (op->graph != b->graph && !(b->flags & TN__BUILD_FOREIGN_INPUTS))) {
-      keep(b, TN_INVALID_ARGUMENT, "input %zu is %s", b->n_inputs + i,
-           op == NULL ? "no operation" : "an operation of another graph");
+      keep(b, TN_INVALID_ARGUMENT, "input %zu %s", b->n_inputs + i,
+           op == NULL ? "has no operation" : "belongs to another graph");
       return;
     }
     if (inputs[i].index < 0 || (op->schema != NULL && (uint32_t)inputs[i].index >= op->n_outputs)) {
@@ -139,15 +143,15 @@ void tn_operation_add_control_input(tn_operation_builder *b, tn_operation *input
 {
   if (!is_sound(b)) return;
   if (input == NULL || input->graph != b->graph)
-    keep(b, TN_INVALID_ARGUMENT, "a control input is %s",
-         input == NULL ? "no operation" : "an operation of another graph");
+    keep(b, TN_INVALID_ARGUMENT, "control input %zu %s", b->n_controls,
+         input == NULL ? "is NULL" : "belongs to another graph");
   else if (!tn__grow((void **)&b->controls, &b->control_room, b->n_controls + 1, sizeof *b->controls))
     keep_no_memory(b);
   else
     b->controls[b->n_controls++] = input;
 }
 
-/* ---- attributes that inputs decide ---- */
+/* ---- attributes derived from inputs ---- */
 
 static tn__attr *find_attr(tn_operation_builder *b, const char *name, size_t size)
 {
@@ -175,7 +179,8 @@ static tn_dtype base_type(tn_output input)
 
 static void infer_type(tn_operation_builder *b, const tn__attr_spec *spec, const tn_output *inputs, size_t n)
 {
-  if (find_attr(b, spec->value.name, spec->value.name_size) != NULL) return; /* compared when the types are checked */
+  /* If it was set explicitly, tn__op_check_inputs compares it with the inputs. */
+  if (find_attr(b, spec->value.name, spec->value.name_size) != NULL) return;
   for (size_t i = 0; i < n; i++) {
     tn_dtype d = base_type(inputs[i]);
     if (d == TN_DTYPE_INVALID) continue;
@@ -184,6 +189,7 @@ static void infer_type(tn_operation_builder *b, const tn__attr_spec *spec, const
   }
 }
 
+/* Sets a list attribute to the types of the inputs, unless one of them is unknown. */
 static void infer_types(tn_operation_builder *b, const tn__attr_spec *spec, const tn__arg_spec *arg,
                         const tn_output *inputs, size_t n)
 {
@@ -201,11 +207,12 @@ static void infer_types(tn_operation_builder *b, const tn__attr_spec *spec, cons
   }
   for (size_t i = 0; i < n; i++) {
     types[i] = base_type(inputs[i]);
-    if (types[i] == TN_DTYPE_INVALID) return; /* then somebody has to say it */
+    if (types[i] == TN_DTYPE_INVALID) return; /* unknown: the program must set the attribute */
   }
   tn_operation_set_types(b, spec->value.name, types, n);
 }
 
+/* Sets attributes that the inputs determine: numbers and types. Those that were set explicitly must agree. */
 static void infer_attrs(tn_operation_builder *b)
 {
   const tn_op_schema *s = b->schema;
@@ -223,7 +230,7 @@ static void infer_attrs(tn_operation_builder *b)
            g->is_list ? "a list" : "one tensor that was not given as a list");
       return;
     }
-    const tn_output *in = g->n > 0 ? b->inputs + g->first : NULL; /* none was ever added: NULL + 0 is undefined */
+    const tn_output *in = g->n > 0 ? b->inputs + g->first : NULL; /* b->inputs may be NULL, and NULL + 0 is undefined */
     if (arg->number_attr >= 0) infer_number(b, &s->attrs[arg->number_attr], arg, g->n);
     if (arg->type_attr >= 0) infer_type(b, &s->attrs[arg->type_attr], in, g->n);
     if (arg->list_attr >= 0) infer_types(b, &s->attrs[arg->list_attr], arg, in, g->n);
@@ -232,6 +239,7 @@ static void infer_attrs(tn_operation_builder *b)
 
 /* ---- the operation ---- */
 
+/* Makes the operation of a builder in a given arena: first in the builder's, then in the graph's. */
 typedef struct maker {
   tn_operation_builder *b;
   tn__arena *arena;
@@ -269,7 +277,7 @@ static bool copy_shape(maker *m, tn__shape *shape)
   return shape->dims != NULL;
 }
 
-/* Tensors are not copied: the attribute of the graph takes over the reference when the operation is published. */
+/* Copies only the struct; own_tensors takes the reference to the tensor. */
 static bool copy_tensor(maker *m, tn__lazy_tensor **tensor)
 {
   *tensor = copy_bytes(m, *tensor, 1, sizeof **tensor);
@@ -314,7 +322,7 @@ static bool copy_attr(maker *m, tn__attr *a)
   }
 }
 
-/* Fills in op from the builder, with memory of m->arena. graph and id are set. */
+/* Fills in op, whose graph and id are set, from the builder. Allocates in m->arena. */
 static tn_status make(maker *m, tn_operation *op)
 {
   tn_operation_builder *b = m->b;
@@ -331,7 +339,7 @@ static tn_status make(maker *m, tn_operation *op)
   op->name_size = (uint32_t)name.size;
   op->hash = tn__hash(name.data, name.size);
   op->type = b->schema == NULL ? type.data : b->schema->name;
-  op->device = device.size > 0 ? device.data : ""; /* an empty one was not copied */
+  op->device = device.size > 0 ? device.data : ""; /* an empty device was not copied */
   if (device.size > 0) atomic_store_explicit(&b->graph->names_devices, true, memory_order_relaxed);
   op->n_inputs = (uint32_t)b->n_inputs;
   op->n_controls = (uint32_t)b->n_controls;
@@ -344,8 +352,9 @@ static tn_status make(maker *m, tn_operation *op)
   return st;
 }
 
-/* ---- into the graph ---- */
+/* ---- adding it to the graph ---- */
 
+/* The references that the graph has to the tensors in an operation's attributes. */
 typedef struct tensor_owner {
   tn__owned owned;
   size_t n;
@@ -361,9 +370,11 @@ static void free_owner(tn__owned *owned)
 
 static size_t count_tensors(const tn__attr *a)
 {
-  return a->kind == TN_ATTR_TENSOR ? 1 : a->kind == TN_ATTR_TENSOR + TN_ATTR_LIST ? a->v.list.n : 0;
+  if (a->kind == TN_ATTR_TENSOR) return 1;
+  return a->kind == TN_ATTR_TENSOR + TN_ATTR_LIST ? a->v.list.n : 0;
 }
 
+/* Takes a reference to each tensor in op's attributes. NULL: there are none, or out of memory (*failed). */
 static tensor_owner *own_tensors(const tn_operation *op, bool *failed)
 {
   size_t n = 0;
@@ -385,6 +396,7 @@ static tensor_owner *own_tensors(const tn_operation *op, bool *failed)
   return o;
 }
 
+/* Makes and publishes the operation, or restores the graph. The graph's lock is held for writing. */
 static tn_status add_locked(tn_operation_builder *b, tn_operation **out, tn_error *err)
 {
   tn_graph *g = b->graph;
@@ -414,7 +426,7 @@ static tn_status add_locked(tn_operation_builder *b, tn_operation **out, tn_erro
   return TN_OK;
 }
 
-/* In the builder's memory: everything that can be wrong but the name. */
+/* Makes the operation in the builder's memory, to check everything but the uniqueness of the name. */
 static tn_status try_out(tn_operation_builder *b)
 {
   tn_operation op;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setters of a builder's attributes. Values are copied into its memory. */
+/* Setters of a builder's attributes. Values are copied into the builder's memory; of tensors it takes a reference. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -19,8 +19,8 @@ tn__attr *tn__builder_attr(tn_operation_builder *b, const char *name)
   if (b == NULL || tn_error_code(&b->error) != TN_OK) return NULL;
   size_t size = name == NULL ? 0 : strlen(name);
   if (size == 0 || size > UINT16_MAX) {
-    tn_error_set(&b->error, TN_INVALID_ARGUMENT, "an attribute %s",
-                 size == 0 ? "without a name" : "with too long a name");
+    tn_error_set(&b->error, TN_INVALID_ARGUMENT, "the name of an attribute has %zu bytes, wanted 1 to %d", size,
+                 UINT16_MAX);
     return NULL;
   }
   tn__attr *a = NULL;
@@ -41,7 +41,8 @@ tn__attr *tn__builder_attr(tn_operation_builder *b, const char *name)
   return a;
 }
 
-/* n items of `size` bytes in the builder's memory, not NULL for n = 0; NULL: an error is kept. */
+/* Allocates n items of `size` bytes and copies `values` (NULL: zeroes) into them. Not NULL for n = 0. NULL: the builder
+ * has an error. */
 static void *items_of(tn_operation_builder *b, const void *values, size_t n, size_t size)
 {
   size_t bytes;
@@ -199,7 +200,7 @@ void tn_operation_set_tensors(tn_operation_builder *b, const char *attr, tn_tens
   set_list(a, TN_ATTR_TENSOR, items, 0);
   for (size_t i = 0; i < n; i++) {
     items[i] = hold_tensor(b, attr, tensors[i]);
-    if (items[i] == NULL) return; /* those so far are dropped with the builder */
-    a->v.list.n = i + 1;
+    if (items[i] == NULL) return;
+    a->v.list.n = i + 1; /* counts only items with a reference, which tn__builder_drop_tensors releases */
   }
 }

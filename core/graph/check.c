@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operation against its schema: attributes, outputs, inputs. Builder and importer share this. */
+/* Checks an operation against its schema: attributes, outputs, inputs. Shared by the builder and the importer. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -18,7 +18,7 @@ static tn_status bad_type(const tn__attr_spec *spec, tn_dtype found, tn_error *e
     used += (size_t)n;
   }
   if (!tn__dtype_valid(found) && !tn__dtype_is_ref(found))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "attribute '%s' is the number %d, which is no type", spec->value.name,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "attribute '%s' is %d, which is not a valid type", spec->value.name,
                         (int)found);
   return tn_error_set(err, TN_INVALID_ARGUMENT, "attribute '%s' is the type %s, wanted one of: %s", spec->value.name,
                       tn_dtype_name(found), allowed);
@@ -80,23 +80,24 @@ tn_status tn__attr_check(const tn__attr_spec *spec, tn__attr *attr, tn_error *er
   return TN_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all attributes ---- */
 
 tn_status tn__op_check_attrs(tn_operation *op, tn__arena *arena, tn_error *err)
 {
   const tn_op_schema *s = op->schema;
   if (op->n_attrs >= UINT16_MAX)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%u attributes, at most %d wanted", op->n_attrs, UINT16_MAX - 1);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%u attributes, at most %d are supported", op->n_attrs,
+                        UINT16_MAX - 1);
   if (s == NULL || s->n_attrs == 0) return TN_OK;
   op->slots = tn__arena_array(arena, s->n_attrs, sizeof *op->slots);
   if (op->slots == NULL) return tn__no_memory(err, "attributes", s->n_attrs * sizeof *op->slots);
   for (uint32_t i = 0; i < op->n_attrs; i++) {
     tn__attr *a = &op->attrs[i];
     int32_t k = tn__schema_attr_index(s, a->name, a->name_size);
-    if (k < 0) continue; /* kept as it is */
+    if (k < 0) continue; /* unknown to the schema: kept, but not checked */
     tn_status st = tn__attr_check(&s->attrs[k], a, err);
     if (st != TN_OK) return st;
-    op->slots[k] = (uint16_t)(i + 1); /* of two with one name the last counts, as in protobuf */
+    op->slots[k] = (uint16_t)(i + 1); /* of two with the same name the last one counts, as in protobuf */
   }
   for (uint32_t k = 0; k < s->n_attrs; k++)
     if (op->slots[k] == 0 && !s->attrs[k].has_default)
@@ -107,11 +108,13 @@ tn_status tn__op_check_attrs(tn_operation *op, tn__arena *arena, tn_error *err)
 
 /* ---- outputs ---- */
 
-/* Each number stands for itself: most operations have one output and need no memory for its type. */
+/* one_dtype[d] is d. Most operations have one output and one input; pointing into this table they need no memory for
+ * the type. */
 #define ROW(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9
 static const uint8_t one_dtype[] = { ROW(0),  ROW(10), ROW(20), ROW(30),  ROW(40),  ROW(50),  ROW(60),
                                      ROW(70), ROW(80), ROW(90), ROW(100), ROW(110), ROW(120), ROW(130) };
 
+/* The number of tensors of all arguments; more than `most` is an error. */
 static tn_status count_args(const tn_operation *op, const tn__arg_spec *args, uint32_t n_args, size_t most,
                             const char *what, size_t *out, tn_error *err)
 {
@@ -157,7 +160,7 @@ static tn_status wrong_number(const tn_operation *op, size_t wanted, tn_error *e
   return tn_error_set(err, TN_INVALID_ARGUMENT, "op '%s' takes %zu inputs, found %u", op->type, wanted, op->n_inputs);
 }
 
-/* Type `found` of an edge fits what the schema wants: equal, or a reference where its value is wanted. */
+/* Whether an edge of type `found` may feed an input of type `wanted`: they are equal, or a reference feeds a value. */
 static bool fits(tn_dtype found, tn_dtype wanted)
 {
   return found == wanted || (tn__dtype_is_ref(found) && tn__dtype_base(found) == wanted);
@@ -167,7 +170,7 @@ static tn_status check_input(const tn_operation *op, const tn__arg_spec *arg, ui
                              tn_error *err)
 {
   const tn_operation *from = op->inputs[i].op;
-  if (from->schema == NULL) return TN_OK; /* S-GRA-06: an op that is not registered gives anything */
+  if (from->schema == NULL) return TN_OK; /* S-GRA-06: an output of an unregistered op fits everywhere */
   tn_dtype found = tn_operation_output_dtype(from, (size_t)op->inputs[i].index);
   if (fits(found, wanted)) return TN_OK;
   if (found == TN_DTYPE_INVALID)

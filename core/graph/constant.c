@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants that the library itself puts into a graph of its own. Which op that is, its trait says. */
+/* Constants that the library adds to its own graphs. The op is found by its trait, because this room names no op. */
 #include <core/graph/graph_structs.h>
 
 static const tn_op_schema *constant_schema(void)

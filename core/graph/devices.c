@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of devices, whole and in part. The library knows none by name: a type is any word. */
+/* Complete and partial device names. A device type is any word: the library knows no type by name. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool take(const char **p, const char *end, const char *prefix)
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* A letter, then letters, digits and _; or a star. */
+/* Takes a letter and any letters, digits and _ after it; or a star, for which *out has no data. */
 static bool take_word(const char **p, const char *end, tn__slice *out)
 {
   const char *from = *p;
@@ -49,7 +49,7 @@ static bool take_part(const char **p, const char *end, tn__device_name *d)
   if (take(p, end, "/task:")) return take_number(p, end, &d->task);
   d->any_case = !take(p, end, "/device:");
   if (!d->any_case) return take_word(p, end, &d->type) && (!take(p, end, ":") || take_number(p, end, &d->id));
-  /* The old short form "/cpu:0": always with a number. */
+  /* The old short form "/cpu:0", always with a number. */
   return take(p, end, "/") && take_word(p, end, &d->type) && take(p, end, ":") && take_number(p, end, &d->id);
 }
 
@@ -80,7 +80,7 @@ static bool type_fits(const tn__device_name *asked, tn__slice type)
   if (asked->type.size != type.size) return false;
   for (size_t i = 0; i < type.size; i++) {
     char a = asked->type.data[i], b = type.data[i];
-    if (a != b && !(is_letter(a) && (a ^ b) == 0x20)) return false;
+    if (a != b && !(is_letter(a) && (a ^ b) == 0x20)) return false; /* 0x20 is the case bit of ASCII letters */
   }
   return true;
 }

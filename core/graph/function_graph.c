@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a function as a graph, made for one call: placeholders are exchanged for what the call says, names of
- * inputs become edges, and everything is checked as in any other graph. For shapes it holds what shape functions need
- * and nothing else: attributes that a schema knows, and edges that carry tensors. One that is to be run is whole. */
+/* Makes the body of a function as a graph, for one call. Placeholders in attributes are replaced by attributes of the
+ * call, input names become edges, and everything is checked as in any other graph.
+ *
+ * A body for shapes has only what shape functions need: attributes in the schemas, and edges that carry tensors. A body
+ * that will be run is whole: with control edges and all attributes.
+ *
+ * The graph is private to its maker until it is published, so no lock is taken. */
 #include <core/graph/functions.h>
 
 #include <string.h>
@@ -13,17 +17,17 @@ typedef struct maker {
   const tn__function_body *body;
   tn__call_frame *frame;
   tn__call_state *state;
-  bool whole;       /* with control edges and all attributes, to be run */
-  tn_output *edges; /* of the node whose inputs are read, or of the function */
+  bool whole;       /* the body will be run: with control edges and all attributes */
+  tn_output *edges; /* inputs of the current node, or results of the function; a heap block */
   size_t n_edges, room;
-  tn_operation **controls; /* of the node */
+  tn_operation **controls; /* control inputs of the current node; a heap block */
   size_t n_controls, control_room;
   tn_error *err;
 } maker;
 
 static tn_status no_memory(maker *m) { return tn__no_memory(m->err, "body of a function", 0); }
 
-/* Counts what is made against what may be made at all. */
+/* Charges n nodes or edges to the budget (made in all) and the room (alive at once) of the query. */
 static tn_status charge(maker *m, size_t n)
 {
   tn__call_state *state = m->state;
@@ -65,22 +69,24 @@ tn_status tn__call_attr(const tn_operation *call, const tn__slice *name, const t
 {
   const tn__attr *a = *out = call == NULL ? NULL : tn__op_attr_named(call, name->data, name->size);
   if (a == NULL || a->kind == TN_ATTR_NONE || a->kind == TN_ATTR_PLACEHOLDER)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "nothing says what '%.200s' is", name->data);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the call has no attribute '%.200s'", name->data);
   tn_status st = tn__op_attr_resolve(call, out, err);
   if (st != TN_OK) return st;
   a = *out;
   const tn__func *funcs = a->kind == TN_ATTR_FUNC ? &a->v.func : NULL;
   size_t n = funcs != NULL;
   if (a->kind == TN_ATTR_FUNC + TN_ATTR_LIST) funcs = a->v.list.items, n = a->v.list.n;
-  for (size_t i = 0; i < n; i++) /* its own placeholders would mean those of another function here */
+  for (size_t i = 0; i < n; i++) /* placeholders in them would refer to the wrong function's attributes here */
     if (funcs[i].attrs != NULL)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%.200s' is a function with attributes", name->data);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%.200s' is a function with attributes, which is not supported",
+                          name->data);
   return TN_OK;
 }
 
 /* ---- arguments ---- */
 
-/* Never asked: the shapes of an argument are there from the beginning. */
+/* Never called, because the shapes of an argument are set when it is made. But an op without a shape function would
+ * count as one of unknown shapes. */
 static tn_status infer_argument(tn_infer_ctx *ctx, tn_error *err)
 {
   (void)ctx, (void)err;
@@ -99,6 +105,7 @@ static void set_name(tn_operation *op, const char *name)
   op->hash = tn__hash(name, op->name_size);
 }
 
+/* Stores the facts of an argument's tensors, in advance of any inference. */
 static tn_status set_shapes(maker *m, tn_operation *op, const tn__value_shape *values)
 {
   size_t n = op->n_outputs;
@@ -113,7 +120,7 @@ static tn_status set_shapes(maker *m, tn_operation *op, const tn__value_shape *v
   }
   tn__op_shapes *block = tn__shapes_pack(shapes, has_ints ? ints : NULL, n);
   if (block == NULL) return no_memory(m);
-  atomic_store_explicit(&op->shapes, block, memory_order_relaxed); /* of epoch 0, which is that of the graph */
+  atomic_store_explicit(&op->shapes, block, memory_order_relaxed); /* its epoch is 0, as the graph's */
   tn__graph_own(m->graph, &block->owned);
   return TN_OK;
 }
@@ -144,8 +151,8 @@ static tn_status add_arguments(maker *m, const tn__value_shape *inputs)
 
 /* ---- nodes ---- */
 
-/* With its value at hand: that of the node may be decoded by several threads at once, and is not copied before it
- * is. */
+/* Copies an attribute of a node, or the attribute of the call that its placeholder names. The decoded value is copied:
+ * the encoded one must not be, because other threads may be writing to it. */
 static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *from, tn__attr *to)
 {
   const tn__attr *value = from;
@@ -164,8 +171,8 @@ static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *fr
   return TN_OK;
 }
 
-/* An attribute that the schema does not know is kept for those who look for it, and missing where nothing says its
- * value. */
+/* Copies an attribute that the schema lacks, for kernels that read it. If it is a placeholder without a value, it is
+ * left out. */
 static tn_status set_more(maker *m, const tn_operation *node, const tn__attr *a, tn_operation *op)
 {
   tn_error why = TN_ERROR_INIT;
@@ -232,7 +239,8 @@ static tn_status wrong(maker *m, const char *text, const char *what)
   return tn_error_set(m->err, TN_INVALID_ARGUMENT, "'%.200s' %s", text, what);
 }
 
-/* Which of the node's outputs are those of this name. A function may have so many that it takes as long as nodes do. */
+/* Finds the range of the node's outputs with this name. The search is charged to the budget, because a function may
+ * have very many outputs. */
 static bool range_of(maker *m, const tn_operation *op, tn__slice name, size_t *first, size_t *n)
 {
   *first = 0;
@@ -246,7 +254,7 @@ static bool range_of(maker *m, const tn_operation *op, tn__slice name, size_t *f
   return false;
 }
 
-/* An argument is there from the beginning: nobody waits for it. */
+/* A control edge from an argument is left out: an argument is available from the start. */
 static tn_status add_control(maker *m, tn_operation *from)
 {
   if (!m->whole || from->schema == &argument_schema) return TN_OK;
@@ -255,7 +263,7 @@ static tn_status add_control(maker *m, tn_operation *from)
   return charge(m, 1);
 }
 
-/* Adds what the text names to the edges: one tensor, all of a list, or nothing for a control edge. */
+/* Adds the edges that the text names: one tensor, all tensors of an output, or a control edge. */
 static tn_status resolve(maker *m, const char *text)
 {
   tn__function_edge edge;
@@ -307,22 +315,24 @@ static tn_status set_inputs(maker *m, size_t i, tn_operation *op)
 
 /* ---- cycles ---- */
 
+/* An operation on the stack of the depth-first search. */
 typedef struct frame {
   const tn_operation *op;
-  uint32_t next;
+  uint32_t next; /* number of the next input, then control input */
 } frame;
 
-/* What the operation needs next; NULL at the end. */
+/* The source of the operation's next edge; NULL at the end. */
 static const tn_operation *next_edge(const maker *m, frame *at)
 {
   const tn_operation *op = at->op;
-  if (op->schema == NULL && !m->whole) return NULL; /* what is not registered may be part of a loop */
+  if (op->schema == NULL && !m->whole) return NULL; /* an unregistered op may be part of a loop; shapes end there */
   if (at->next >= op->n_inputs + op->n_controls) return NULL;
   uint32_t i = at->next++;
   return i < op->n_inputs ? op->inputs[i].op : op->controls[i - op->n_inputs];
 }
 
-/* The walks that work out shapes, and what is run, end only in a graph without other cycles than those of loops. */
+/* Shape inference and execution terminate only if all cycles go through back edges of loops. In `seen`, 1 is on the
+ * stack, 2 is done. */
 static tn_status walk_from(maker *m, const tn_operation *root, uint8_t *seen, frame *stack)
 {
   size_t depth = 0;
@@ -358,20 +368,21 @@ static tn_status check_cycles(maker *m)
   return st;
 }
 
-/* ---- what it gives ---- */
+/* ---- results ---- */
 
 static tn_status check_output(maker *m, const tn__arg_spec *arg, size_t first)
 {
   size_t wanted = tn__arg_count(m->frame->call, arg), found = m->n_edges - first;
   if (wanted != found)
-    return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': output '%s' has %zu tensors, its body gives %zu",
-                        m->f->name, arg->name, wanted, found);
+    return tn_error_set(m->err, TN_INVALID_ARGUMENT,
+                        "function '%s': output '%s' has %zu tensors, but its body returns %zu", m->f->name, arg->name,
+                        wanted, found);
   for (size_t i = 0; i < found; i++) {
     tn_output from = m->edges[first + i];
     tn_dtype dtype = tn_operation_output_dtype(from.op, (size_t)from.index);
     tn_dtype type = tn__dtype_base(tn__arg_dtype(m->frame->call, arg, i));
     if (from.op->schema == NULL || tn__dtype_base(dtype) == type) continue;
-    return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': output '%s' has type %s, its body gives %s",
+    return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': output '%s' has type %s, but its body returns %s",
                         m->f->name, arg->name, tn_dtype_name(type), tn_dtype_name(dtype));
   }
   return TN_OK;
@@ -385,7 +396,7 @@ static tn_status set_outputs(maker *m)
   for (uint32_t k = 0; st == TN_OK && k < s->n_outputs; k++) {
     size_t first = m->n_edges;
     if (m->f->rets[k] == NULL)
-      return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': nothing gives its output '%s'", m->f->name,
+      return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': its output '%s' has no source", m->f->name,
                           s->outputs[k].name);
     st = resolve(m, m->f->rets[k]);
     if (st == TN_OK) st = check_output(m, &s->outputs[k], first);
@@ -395,7 +406,7 @@ static tn_status set_outputs(maker *m)
   return st;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole body ---- */
 
 static tn_status make(maker *m, const tn__value_shape *inputs)
 {

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions as they are called: which one a node means, and its body as a graph that can be run. */
+/* Functions as they are called: finds the function that a node calls, and makes its body as a graph that can be run.
+ *
+ * A node calls functions in two ways: its op is a function, or it has attributes of kind func or list(func). In the
+ * second case functions are numbered in the order of attributes and items. */
 #include <core/graph/function_instance.h>
 #include <core/graph/functions.h>
 
 #include <string.h>
 
-/* Nodes and edges of one body; a few bytes of a file can claim a million. */
+/* The maximum number of nodes and edges of one body: a few bytes of a file can claim a million. */
 #define BUDGET_BASE (INT64_C(1) << 22)
 #define BUDGET_PER_NODE 64
 
 tn_status (*_Atomic tn__function_differentiate)(tn__function_instance *f, tn_error *err);
 
-/* ---- which function ---- */
+/* ---- finding the function ---- */
 
 static size_t n_functions_of(const tn__attr *a)
 {
@@ -28,7 +31,7 @@ uint32_t tn_operation_n_functions(const tn_operation *op)
   return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-/* Attribute and item of function k; the operation itself has none. */
+/* Returns function k with its attribute and item. NULL: there is none, or the op itself is the function. */
 static const tn__func *func_at(const tn_operation *op, uint32_t k, const tn__attr **attr, size_t *item)
 {
   *attr = NULL;
@@ -61,23 +64,24 @@ void tn__function_path(const tn_operation *op, uint32_t k, tn__text *path)
   tn__text_puts(path, "/");
 }
 
-/* The graph whose library the graph sees. */
+/* The graph whose function library the operation uses. */
 static tn_graph *library_of(const tn_operation *op)
 {
   tn_graph *g = op->graph;
   return g->library != NULL ? g->library : g;
 }
 
+/* The function that is called. */
 typedef struct target {
   const tn_function *f;
-  const tn__func *func; /* the value of an attribute; NULL: the operation's own op */
-  bool differentiate;   /* its gradient is wanted, and has to be made */
+  const tn__func *func; /* the attribute value that names it; NULL: the operation's own op */
+  bool differentiate;   /* the gradient of f is wanted and must be derived */
 } target;
 
 static tn_status no_function(const tn_operation *op, uint32_t k, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "function %u of node '%s' (%s), which has %u", k, op->name, op->type,
-                      tn_operation_n_functions(op));
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "function %u of node '%s' (%s) was asked for, it has %u", k, op->name,
+                      op->type, tn_operation_n_functions(op));
 }
 
 static tn_status find(const tn_operation *op, uint32_t k, target *out, tn_error *err)
@@ -103,13 +107,13 @@ static tn_status find(const tn_operation *op, uint32_t k, target *out, tn_error 
   return TN_OK;
 }
 
-/* The operation whose attributes decide those of the body. */
+/* Returns the operation whose attributes replace placeholders in the body: op itself, or one made in arena. */
 static tn_status make_call(const tn_operation *op, const target *t, tn__arena *arena, const tn_operation **out,
                            tn_error *err)
 {
   tn_operation *call = NULL;
   tn_status st = TN_OK;
-  if (t->func != NULL) st = tn__call_make(op, t->func, t->f, arena, &call, err);
+  if (t->func != NULL) st = tn__call_create(op, t->func, t->f, arena, &call, err);
   *out = t->func != NULL ? call : op;
   if (st != TN_OK && st != TN_RESOURCE_EXHAUSTED) tn_error_prefix(err, "function '%s'", t->f->name);
   return st;
@@ -117,6 +121,7 @@ static tn_status make_call(const tn_operation *op, const target *t, tn__arena *a
 
 /* ---- keys ---- */
 
+/* Equal keys mean the same function with the same attribute values; see tn__attr_words for values elsewhere. */
 static void put_attrs(const tn_operation *call, const tn_function *f, tn__text *key)
 {
   int64_t words[3];
@@ -124,7 +129,7 @@ static void put_attrs(const tn_operation *call, const tn_function *f, tn__text *
     tn__attr_words(tn__op_attr(call, i), words);
     tn__text_append(key, (const char *)words, sizeof words);
   }
-  for (uint32_t i = 0; i < call->n_attrs; i++) { /* placeholders may mean what the signature does not say */
+  for (uint32_t i = 0; i < call->n_attrs; i++) { /* placeholders may also name attributes that the signature lacks */
     const tn__attr *a = &call->attrs[i];
     if (tn__schema_attr_index(&f->schema, a->name, a->name_size) >= 0) continue;
     if (a->lazy) words[0] = a->kind, words[1] = (int64_t)(intptr_t)a->proto.data, words[2] = (int64_t)a->proto.size;
@@ -172,7 +177,7 @@ static tn_status list_inputs(tn__function_instance *out, const tn_function *f, t
   return TN_OK;
 }
 
-/* What a node of a function does to the world it does whether its outputs are read or not. */
+/* Lists the nodes that run even if their outputs are not read: stateful ones, and those of control outputs. */
 static tn_status list_targets(tn__function_instance *out, const tn_function *f, tn_error *err)
 {
   tn_graph *g = out->graph;
@@ -184,8 +189,8 @@ static tn_status list_targets(tn__function_instance *out, const tn_function *f, 
     const tn_operation *op = tn__graph_find_staged(g, f->controls[i].node, strlen(f->controls[i].node));
     if (op == NULL)
       return tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "function '%s': control output '%s' is '%s', which is no node of it", f->name,
-                          f->controls[i].name, f->controls[i].node);
+                          "function '%s': control output '%s' names node '%s', which the function does not have",
+                          f->name, f->controls[i].name, f->controls[i].node);
     if (op->id >= f->schema.n_inputs) wanted[op->id] = 1;
   }
   for (size_t i = 0; i < n; i++) out->n_targets += wanted[i];
@@ -197,6 +202,7 @@ static tn_status list_targets(tn__function_instance *out, const tn_function *f, 
   return TN_OK;
 }
 
+/* The call state is needed only while the body is filled, so it is on the stack; its budget limits this body alone. */
 static tn_status fill(const tn_operation *op, const target *t, const tn__value_shape *shapes, tn__body_graph *body,
                       tn_error *err)
 {
@@ -235,7 +241,7 @@ static tn_status differentiate(tn__function_instance *f, tn_error *err)
 {
   tn_status (*how)(tn__function_instance *, tn_error *) = tn__function_differentiate;
   if (how != NULL) return how(f, err);
-  return tn_error_set(err, TN_UNIMPLEMENTED, "the library names no gradient of function '%s'", f->name);
+  return tn_error_set(err, TN_UNIMPLEMENTED, "the library has no gradient of function '%s'", f->name);
 }
 
 static tn_status instantiate(const tn_operation *op, const target *t, const tn__value_shape *shapes,
@@ -265,9 +271,9 @@ tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__funct
   return st;
 }
 
-/* ---- bodies that take the place of their calls ---- */
+/* ---- inlined bodies ---- */
 
-#define MAX_PATH 1000 /* in front of each node's name, and of the name itself */
+#define MAX_PATH 1000 /* bytes of the path before a node's name, and of the name itself: they are copied per call */
 
 bool tn__function_look(const tn_operation *op, uint32_t k, tn__function_facts *out)
 {
@@ -283,6 +289,7 @@ bool tn__function_look(const tn_operation *op, uint32_t k, tn__function_facts *o
   return true;
 }
 
+/* The known facts of the arguments: of the inputs of op, or of its outputs. */
 static tn_status know_arguments(const tn_operation *op, bool as_outputs, tn__arena *arena, tn__value_shape **out,
                                 tn_error *err)
 {
@@ -296,6 +303,8 @@ static tn_status know_arguments(const tn_operation *op, bool as_outputs, tn__are
   return st;
 }
 
+/* Prefixes the names of all nodes with the path of the call. The index is not updated: nodes of an inlined body are not
+ * looked up by name. */
 static tn_status put_path(const tn_operation *op, uint32_t k, tn_graph *g, tn_error *err)
 {
   tn__text path;
@@ -315,7 +324,9 @@ static tn_status put_path(const tn_operation *op, uint32_t k, tn_graph *g, tn_er
     inner->name_size += (uint32_t)path.size;
   }
   tn__text_fini(&path);
-  if (!fits) return tn_error_set(err, TN_UNIMPLEMENTED, "a name of more than %d bytes, copied for each call", MAX_PATH);
+  if (!fits)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "a node name has more than %d bytes, which is too long to inline",
+                        MAX_PATH);
   return ok ? TN_OK : no_memory(err);
 }
 
@@ -325,8 +336,8 @@ static tn_status check_arguments(const tn_operation *op, const target *t, bool a
   size_t n = as_outputs ? op->n_outputs : op->n_inputs, wanted;
   tn_status st = tn__signature_count(call, t->f->schema.inputs, t->f->schema.n_inputs, &wanted, err);
   if (st != TN_OK || wanted == n) return st;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %zu arguments, it is called with %zu", t->f->name,
-                      wanted, n);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %zu arguments, but is called with %zu",
+                      t->f->name, wanted, n);
 }
 
 tn_status tn__function_inline(const tn_operation *op, uint32_t k, bool as_outputs, tn__function_instance *out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function library: looking things up. */
+/* The function library: look-up, extension and publication of tables, and the public reading calls. */
 #include <core/graph/functions.h>
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static const tn__functions *table_of(const tn_graph *graph)
   return graph == NULL ? NULL : atomic_load_explicit(&graph->functions, memory_order_acquire);
 }
 
-/* As strcmp; what is looked for may have zero bytes, names have none. */
+/* Like strcmp. `a` has `size` bytes and may contain NULs; `b` is a NUL-terminated name. */
 static int compare_names(const char *a, size_t size, const char *b)
 {
   size_t n = strlen(b);
@@ -35,8 +35,8 @@ static void sort(tn__functions *table)
     qsort(table->gradients, table->n_gradients, sizeof *table->gradients, compare_gradients);
 }
 
-/* `from` behind the n items of `to`, in new memory; NULL without memory. It is not counted: what an import adds was,
- * and the rest came with others. */
+/* Concatenates two arrays in new memory; NULL: out of memory. The memory is credited to the import's limit: its own
+ * items were charged already, and the others are from earlier imports. */
 static void *joined(tn__arena *arena, const void *to, size_t n, const void *from, size_t n_from, size_t size)
 {
   tn__arena_credit(arena, (n + n_from) * size);
@@ -46,6 +46,7 @@ static void *joined(tn__arena *arena, const void *to, size_t n, const void *from
   return both;
 }
 
+/* A part is merged with the next older one while that has less than twice its size, so the parts of a table double. */
 bool tn__functions_settle(tn__functions *t, tn__arena *arena)
 {
   for (const tn__functions *o = t->older;
@@ -61,7 +62,7 @@ bool tn__functions_settle(tn__functions *t, tn__arena *arena)
   return true;
 }
 
-/* The first thing that a table owns, taken from it; only its maker has the table so far. */
+/* Removes and returns the first block that a table owns. The table is not published yet, so its maker may change it. */
 static tn__owned *take_owned(const tn__functions *table)
 {
   tn__functions *mine = (tn__functions *)table;
@@ -80,7 +81,7 @@ void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffe
   for (tn__owned *o; table != NULL && table->owned != NULL && (o = take_owned(table)) != NULL;) tn__graph_own(graph, o);
   for (size_t i = table == NULL ? 0 : table->n; i-- > 0 && table->items[i]->holder == NULL;)
     table->items[i]->holder = file;
-  /* Release: who sees the table sees all of the functions. */
+  /* Release: a reader of the table also sees its functions. */
   atomic_store_explicit(&graph->functions, table, memory_order_release);
 }
 
@@ -124,6 +125,8 @@ const tn_op_schema *tn__functions_schema(const tn__functions *table, const char 
   return f == NULL ? NULL : &f->schema;
 }
 
+/* After one colon there is an index (an argument's) or the name of an output; after two, first the output, then the
+ * index. */
 bool tn__function_edge_parse(const char *text, size_t size, tn__function_edge *out)
 {
   *out = (tn__function_edge){ .node = { text, size }, .index = -1 };
@@ -245,7 +248,8 @@ tn_status tn__function_body_get(const tn_function *f, const tn__function_body **
   const tn__codec *codec = atomic_load_explicit(&f->graph->bodies->codec, memory_order_acquire);
   tn_status st = codec->body(f, &mine, err);
   if (st != TN_OK) return st;
-  /* acq_rel: who takes another thread's body sees all that it points to. */
+  /* Release publishes what `mine` points to; acquire, in case another thread was first, sees what its body points
+   * to. */
   if (atomic_compare_exchange_strong_explicit(&target->body, &there, mine, memory_order_acq_rel,
                                               memory_order_acquire))
     tn__graph_own(f->graph->bodies, &mine->owned);
@@ -255,7 +259,7 @@ tn_status tn__function_body_get(const tn_function *f, const tn__function_body **
   return TN_OK;
 }
 
-/* Part i of n, checked before the body is read. */
+/* Checks that i < n and returns the body. */
 static tn_status body_part(const tn_function *f, const char *what, size_t i, size_t n, const tn__function_body **body,
                            tn_error *err)
 {

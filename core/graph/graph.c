@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Storage of a graph.
  *
- * Who may look when: a writer (builder, import) holds the lock, makes operations in the segments and the arena, puts
- * their names into the index, and at the end publishes them all by storing `count` with release order. A reader loads
- * `count` with acquire order and looks at nothing beyond it, so it needs no lock: operations below count never change.
- * The index is read without a lock, too: a slot is one atomic word, and a slot whose id is not below count is passed
- * over. When a writer gives up, it takes its names out in reverse order, which leaves the probe chains as they were. */
+ * A writer (builder, import) holds the lock. It makes operations in the segments and the arena, adds their names to
+ * the index, and finally publishes them all by storing `count` with release order. A reader loads `count` with
+ * acquire order and ignores everything beyond it, so it needs no lock: operations below count never change.
+ *
+ * The index is read without a lock, too. A slot is one atomic word, and readers skip a slot whose id is not below
+ * count. A writer that fails removes its names in reverse order, which restores the probe chains.
+ *
+ * Operations are in segments that double in size and never move, so their addresses are stable. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
 
-#define MIN_INDEX 16
+#define MIN_INDEX 16 /* slots, a power of two */
 
 tn_status tn_graph_create(tn_graph **out, tn_error *err)
 {
   tn__error_reset(err);
-  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_graph_create: no place for the graph");
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_graph_create: out is NULL");
   *out = NULL;
   tn_graph *graph = tn__zalloc(sizeof *graph);
   if (graph == NULL) return tn__no_memory(err, "graph", sizeof *graph);
@@ -32,6 +35,7 @@ tn_graph *tn_graph_ref(tn_graph *graph)
   return graph;
 }
 
+/* Operations in segment k: 8, 8, 16, 32, ... */
 static size_t segment_size(size_t k)
 {
   return k == 0 ? TN__FIRST_SEGMENT : (size_t)TN__FIRST_SEGMENT << (k - 1);
@@ -39,8 +43,8 @@ static size_t segment_size(size_t k)
 
 static size_t index_bytes(size_t mask) { return sizeof(tn__index) + (mask + 1) * sizeof(uint64_t); }
 
-/* Returns the graph of the call, for the reference to it to be given up: calls may be nested deeper than the stack
- * is. */
+/* Frees the graph and returns the graph of its call, whose reference the caller must release. This is a loop and not a
+ * recursion, because calls may be nested deeper than the stack allows. */
 static tn_graph *destroy(tn_graph *graph)
 {
   tn_graph *caller = graph->caller;
@@ -63,11 +67,11 @@ static tn_graph *destroy(tn_graph *graph)
 
 void tn_graph_unref(tn_graph *graph)
 {
-  /* acq_rel: what other holders did to the graph happens before it is freed. */
+  /* acq_rel: all accesses by other holders happen before the graph is freed. */
   while (graph != NULL && atomic_fetch_sub_explicit(&graph->refs, 1, memory_order_acq_rel) == 1) graph = destroy(graph);
 }
 
-/* ---- what hangs on a graph ---- */
+/* ---- objects of other rooms ---- */
 
 typedef struct tn__plan_data {
   tn__owned owned;
@@ -132,6 +136,7 @@ tn_operation *tn_graph_operation(const tn_graph *graph, size_t i)
 
 static uint64_t slot_word(uint64_t hash, uint32_t id) { return (hash & ~(uint64_t)UINT32_MAX) | (id + UINT32_C(1)); }
 
+/* Finds an operation with an id below `limit`. A probe chain ends at a free slot; the index always has one. */
 static tn_operation *find_below(const tn_graph *graph, size_t limit, const char *name, size_t size, uint64_t hash)
 {
   const tn__index *index = atomic_load_explicit(&graph->index, memory_order_acquire);
@@ -162,7 +167,7 @@ static void put(tn__index *index, const tn_operation *op)
 {
   size_t at = op->hash & index->mask;
   while (atomic_load_explicit(&index->slots[at], memory_order_relaxed) != 0) at = (at + 1) & index->mask;
-  /* Release: a reader that sees the word and a count above its id also sees the operation (with count's own order). */
+  /* Release, so that a reader of the word sees the operation's name and hash; `count` publishes the rest. */
   atomic_store_explicit(&index->slots[at], slot_word(op->hash, op->id), memory_order_release);
 }
 
@@ -186,7 +191,7 @@ static tn_status reserve_index(tn_graph *graph, size_t n, tn_error *err)
 {
   tn__index *old = atomic_load_explicit(&graph->index, memory_order_relaxed);
   size_t capacity = old == NULL ? MIN_INDEX : old->mask + 1;
-  while (capacity / 4 * 3 < n) capacity *= 2; /* n is below 2^31 */
+  while (capacity / 4 * 3 < n) capacity *= 2; /* cannot overflow: n is below 2^31 */
   if (old != NULL && capacity == old->mask + 1) return TN_OK;
   tn__index *index = tn__zalloc(index_bytes(capacity - 1));
   if (index == NULL) return tn__no_memory(err, "index of node names", index_bytes(capacity - 1));
@@ -218,7 +223,7 @@ tn_status tn__graph_reserve(tn_graph *graph, size_t n, tn_error *err)
 tn_operation *tn__graph_stage(tn_graph *graph)
 {
   tn_operation *op = tn__graph_at(graph, graph->staged);
-  memset(op, 0, sizeof *op); /* a writer that gave up may have left something here */
+  memset(op, 0, sizeof *op); /* a writer that failed may have used it */
   op->graph = graph;
   op->id = (uint32_t)graph->staged++;
   op->name = op->type = op->device = "";
@@ -234,7 +239,7 @@ void tn__graph_unstage(tn_graph *graph, size_t n_staged, size_t n_indexed)
 {
   while (n_indexed > 0) index_remove(graph, tn__graph_at(graph, n_staged + --n_indexed));
   graph->staged = n_staged;
-  /* No reader looks beyond the count, so segments that hold nothing can go: a bad file may have claimed many nodes. */
+  /* No reader looks beyond the count, so empty segments can be freed: a bad file may have claimed many nodes. */
   for (size_t k = TN__N_SEGMENTS; k-- > 1 && segment_size(k) >= n_staged;) {
     tn__free(graph->segments[k], segment_size(k) * sizeof(tn_operation));
     graph->segments[k] = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rooms above (formats, plan, session) may use of a graph beyond the public headers. Bodies of the structs are
- * in graph_structs.h, for core/graph and core/formats only. */
+/* The internal interface of a graph for the rooms above (formats, plan, session), beyond the public headers. The struct
+ * definitions are in graph_structs.h, for core/graph and core/formats only. */
 #ifndef TN_CORE_GRAPH_INTERNAL_H
 #define TN_CORE_GRAPH_INTERNAL_H
 
@@ -10,120 +10,121 @@
 #include <tenon/op.h>
 #include <tenon/rewrite.h>
 
-/* Readers hold this while they walk a graph that may grow (compilation); the builder and imports write. */
+/* Compilation holds this lock while it walks a graph that may grow; the builder and imports take it for writing. */
 void tn__graph_read_lock(tn_graph *graph);
 void tn__graph_unlock(tn_graph *graph);
 
-/* One object of core/plan that goes with the graph: made by the first who asks, freed by `free_data`. NULL without
- * memory. */
+/* Returns the object that core/plan keeps with the graph. The first call makes it; `free_data` frees it with the graph.
+ * `make` may run in several threads at once, one result is kept. NULL: out of memory. Any thread. */
 void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data)(void *data));
 
-/* What a text like "/job:localhost/replica:0/task:0/device:CPU:0", or a part of one, or "/cpu:0" asks for. Of a part
- * that comes twice the last one counts. A star is as if the part was not there. */
+/* A parsed device name: "/job:localhost/replica:0/task:0/device:CPU:0", any subset of its parts, or "/cpu:0". If a part
+ * occurs twice, the last one counts. A star is equal to a missing part. */
 typedef struct tn__device_name {
-  tn__slice job, type;       /* in the text; no data: any */
+  tn__slice job, type;       /* in the parsed text; no data: any */
   int32_t replica, task, id; /* -1: any */
-  bool any_case;             /* the short form: its type is written in either case */
+  bool any_case;             /* short form: the case of the type is ignored */
 } tn__device_name;
-bool tn__device_parse(const char *text, size_t size, tn__device_name *out); /* false when it is malformed, S-CFG-06 */
-/* Whether a device with a whole name is meant; of another job, replica or task none in this process can be. */
+bool tn__device_parse(const char *text, size_t size, tn__device_name *out); /* false: malformed, S-CFG-06 */
+/* Whether the request `asked` includes the device, which has a complete name. tn__device_same_task compares only job,
+ * replica and task: if it is false, no device of this process can match. */
 bool tn__device_matches(const tn__device_name *asked, const tn__device_name *device);
 bool tn__device_same_task(const tn__device_name *asked, const tn__device_name *device);
 
-/* Whether some operation names a device; false is certain. */
+/* Whether an operation may request a device. False is certain; true may be left over from an operation that failed. */
 bool tn__graph_names_devices(const tn_graph *graph);
 
-/* Dense number of an operation within its graph, in order of addition from 0. */
+/* The index of an operation within its graph, in order of addition from 0. */
 uint32_t tn__operation_id(const tn_operation *op);
 tn_graph *tn__operation_graph(const tn_operation *op);
-/* Borrowed arrays, for walks that must be fast. */
+/* Borrowed arrays, for fast walks. */
 const tn_output *tn__operation_inputs(const tn_operation *op, size_t *n);
 tn_operation *const *tn__operation_control_inputs(const tn_operation *op, size_t *n);
-/* The name without the way through calls that it has in a plan: what a resource without a name is called. */
+/* The name without the call path that it has in an inlined body. A resource without a name is named by it. */
 const char *tn__operation_own_name(const tn_operation *op);
-bool tn__operation_is_own(const tn_operation *op); /* its op comes with Tenon, so what it does is known */
-uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is not registered */
+bool tn__operation_is_own(const tn_operation *op); /* the library itself registered the op, so its effects are known */
+uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an unregistered op */
 /* Whether the value of input i decides shapes of outputs: it belongs to one of the op's shape_operands. */
 bool tn__operation_is_shape_operand(const tn_operation *op, uint32_t i);
-/* Whether the value that a shape function reads of input i is one of these outputs', or comes through one of them. */
+/* Whether the value that a shape function reads from input i comes from one of these outputs, directly or through
+ * identities. */
 bool tn__infer_reads_any(const tn_operation *op, size_t i, const tn_output *outputs, size_t n);
 
-/* "op 'X' is not registered", and what plugins have to do with it: TN_NOT_FOUND. */
+/* Sets TN_NOT_FOUND "op 'X' is not registered", with any plugins that are concerned. */
 tn_status tn__op_not_registered(const char *type, tn_error *err);
 
-/* Says that a placeholder is needed, with its type and its shape as far as they are known, and what was not done with
- * it: "fed". Sets the node. TN_INVALID_ARGUMENT. */
+/* Sets TN_INVALID_ARGUMENT for a placeholder that is needed and was not `lacks` ("fed"), with its known type and shape.
+ * Sets the error's node. */
 tn_status tn__placeholder_missing(const tn_operation *op, const char *lacks, tn_error *err);
 
-/* The schema's def, NULL for an op that is not registered. */
+/* The schema's def, NULL for an unregistered op. */
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
 
-/* The op whose kernel reads a variable through a reference: the planner adds its nodes, graphs have none. */
+/* The op whose kernel reads a variable through a reference. Only the planner adds such nodes; graphs have none. */
 #define TN__READ_REFERENCE_OP "_TnReadReference"
 /* The plugin that registered a kernel; NULL: the library or the program did. */
 const tn__guest *tn__kernel_guest(const tn_kernel_def *def);
 
-/* Kernels of the operation for a device type that have a rank above 0, best first, its type attributes considered: *n
- * of them, at most `room`, at least one.
- * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op,
- * device, the type attributes found and what kernels there are). */
+/* Finds the kernels for a device type that fit the operation's type attributes and have a rank above 0, best first:
+ * 1 <= *n <= room. TN_NOT_FOUND: the op is not registered (names op and node). TN_UNIMPLEMENTED: no kernel fits (names
+ * op, device, the type attributes and the existing kernels). */
 tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room,
                            size_t *n, tn_error *err);
 
-/* Whether there is such a kernel, of any rank; *any (may be NULL): whether the op has kernels at all. */
+/* Whether tn__kernels_find would find a kernel; *any (may be NULL): whether the op has kernels at all. */
 bool tn__kernels_exist(const tn_operation *op, const char *device, bool *any);
 
 /* Rewrite i that begins at an op, in order of registration; NULL past the end. */
 const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i);
 
-/* Whether two operations of one op have equal attributes, so that equal inputs give equal outputs; attributes whose
- * equality would take long to find out count as different. The hash is of what is compared. */
+/* Whether two operations have the same op and equal attributes, so that equal inputs give equal outputs. Attributes
+ * that are expensive to compare count as different. Operations that compare equal have equal hashes. */
 bool tn__operation_same_attrs(const tn_operation *a, const tn_operation *b);
 uint64_t tn__operation_attrs_hash(const tn_operation *op);
 
-/* A builder's flag beside the public ones: inputs may be of other graphs that outlive this one, as those of operations
- * that a plan makes for itself. */
+/* An internal builder flag: inputs may belong to other graphs that outlive this one. Used for operations that a plan
+ * adds. */
 #define TN__BUILD_FOREIGN_INPUTS (1u << 31)
 
-/* A new operation that is this constant; the graph takes a reference. */
+/* Adds a constant operation; the graph takes a reference to the tensor. */
 tn_status tn__graph_add_constant(tn_graph *graph, const char *name, tn_tensor *tensor, tn_output *out, tn_error *err);
 
-/* A constant tensor of output 0 of a TN_TRAIT_CONSTANT op: borrowed, owned by the graph. */
+/* The tensor of output 0 of a TN_TRAIT_CONSTANT op; borrowed from the graph. */
 tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err);
 
-/* The same for who makes a form of its own of it: a reference. A large tensor of a file is copied out, nothing else
- * holds it, and its bytes in the file's memory go; the next time they are read from the file. `outline`: what is large
- * comes without its elements (tn__tensor_outline). */
-#define TN__LARGE_CONSTANT ((size_t)64 << 10)
-bool tn__operation_constant_is_large(const tn_operation *op); /* of a file, and with a message of that size */
+/* Like tn__operation_constant, for a caller that converts the constant to another form: returns a reference. A large
+ * tensor of a file is copied and not kept by the graph, and its bytes in the file's memory are discarded; a later call
+ * reads them from the file again. With `outline` a large tensor is returned without elements (tn__tensor_outline). */
+#define TN__LARGE_CONSTANT ((size_t)64 << 10)                 /* bytes of the serialized tensor */
+bool tn__operation_constant_is_large(const tn_operation *op); /* it is from a file and not decoded yet, too */
 tn_status tn__operation_take_constant(const tn_operation *op, bool outline, tn_tensor **out, tn_error *err);
 
-/* Calls the shape function of an operation for its verdict alone: for reading calls an operation that it refuses is one
- * of unknown shapes, because that is an error of running it, not of having it. TN_OK also where nothing is known. */
+/* Calls the shape function of an operation and returns its error. Reading calls hide that error and report unknown
+ * shapes, because an operation that cannot run may still be in a graph. TN_OK also if nothing is known. */
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err);
 
-/* Shape functions of ops that call functions of the graph's library, named by attributes of kind func or list(func);
- * the inputs from `first` on are the arguments. A function that the library does not have makes the outputs unknown;
- * TN_INVALID_ARGUMENT where a function's arguments or results do not fit the node, or its body is malformed. `shapes`
- * (may be NULL) is an attribute with what is known of the outputs: a list that is empty or has one shape each.
+/* Shape functions for ops that call library functions, named by attributes of kind func or list(func). The inputs from
+ * `first` on are the arguments. If the library lacks a function, the outputs are unknown. TN_INVALID_ARGUMENT: the
+ * arguments or results of a function do not fit the node, or its body is malformed. `shapes` (may be NULL) names an
+ * attribute with known shapes of the outputs: a list that is empty or has one shape for each.
  *   call      the outputs are those of the function
- *   branches  they are those of one of all functions in n attributes
- *   loop      they are the inputs after any number of times that the body was called with them */
+ *   branches  the outputs are those of any one of the functions in n attributes
+ *   loop      the outputs are the inputs after any number of calls of the body */
 tn_status tn__infer_call(tn_infer_ctx *ctx, const char *function, size_t first, tn_error *err);
 tn_status tn__infer_branches(tn_infer_ctx *ctx, const char *const *functions, size_t n, size_t first,
                              const char *shapes, tn_error *err);
 tn_status tn__infer_loop(tn_infer_ctx *ctx, const char *cond, const char *body, const char *shapes, tn_error *err);
 
-/* The library's own families, a table made from the list ops/ops.mk. They are entered at the first look-up. */
+/* The library's own families, a table generated from the list ops/ops.mk. They are registered at the first look-up. */
 extern const tn_op_family *const tn__op_families[];
 extern const size_t tn__n_op_families;
 
-/* Takes a family out of the table again, for a plugin that fails to start and for tests: nobody may hold a schema or a
- * kernel of it. Kernels of other families for its ops go with them. */
+/* Removes a family from the op table, for tests. No schema or kernel of it may be in use. Kernels that other families
+ * have for its ops become unreachable. */
 void tn__ops_remove(const tn_op_family *family);
 
-/* Parses "node:i", "node", "^node" -> operation and index. NOT_FOUND (no such node), OUT_OF_RANGE (no such output or a
- * control name), INVALID_ARGUMENT (empty or malformed). S-NAM. The graph must be read-locked. */
+/* Resolves "node:i", "node" or "^node" to an operation and an index. NOT_FOUND (no such node), OUT_OF_RANGE (no such
+ * output, or a control name), INVALID_ARGUMENT (empty or malformed). S-NAM. The graph must be read-locked. */
 tn_status tn__graph_parse_output(tn_graph *graph, const char *name, tn_output *out, tn_error *err);
 
 #endif

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of outputs, worked out when somebody asks.
+/* Shape inference, on demand.
  *
- * The walk over the inputs that are not known yet keeps its own stack, so a chain of a million nodes is no deeper than
- * one of two. It needs no marks against cycles: the only cycles of a graph go through a loop's back edge or through an
- * op that is not registered, and both count as unknown. No lock is held while a shape function runs; results are
- * published by compare-and-swap. */
+ * The walk over inputs whose shapes are not known yet keeps its stack on the heap, so a chain of a million nodes is no
+ * problem. It needs no marks against cycles: all cycles of a graph go through a loop's back edge or through an
+ * unregistered op, and both count as unknown. No lock is held while a shape function runs; results are published by
+ * compare-and-swap.
+ *
+ * Setting a shape (set_shape.c) begins a new epoch, in which all shapes inferred before are stale. They are inferred
+ * again at the next query. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
 
-#define MAX_IDENTITIES 64
+#define MAX_IDENTITIES 64 /* followed to find a value */
 
-/* No memory holds a longer dimension (but beside one of 0), so it counts as unknown: shape functions can add and scale
- * sizes without a thought of overflow. */
+/* A longer dimension counts as unknown, so shape functions can add and scale sizes without overflow checks. No tensor
+ * in memory has one, unless another dimension is 0. */
 #define MAX_DIM (INT64_C(1) << 48)
 
 struct tn_infer_ctx {
   const tn_operation *op;
   size_t n_outputs;
   tn__shape *outputs; /* dims in arena */
-  tn__ints *ints;     /* items in arena; NULL: none was given */
+  tn__ints *ints;     /* items in arena; NULL: the shape function has set none */
   tn__arena *arena;
-  tn_tensor **values; /* of inputs, made for tn_infer_input_value; NULL: none was asked for */
-  bool no_memory;     /* an answer was left out for want of memory */
+  tn_tensor **values; /* of inputs, references, made for tn_infer_input_value; NULL: none yet */
+  bool no_memory;     /* an answer is missing because memory ran out */
 };
 
 static uint32_t epoch_of(const tn_graph *graph)
@@ -30,7 +33,7 @@ static uint32_t epoch_of(const tn_graph *graph)
   return graph == NULL ? 0 : atomic_load_explicit(&graph->shape_epoch, memory_order_acquire);
 }
 
-/* Shapes that were worked out before somebody set one count as not worked out. */
+/* The operation's shapes if they were inferred in the current epoch, else NULL. */
 static const tn__op_shapes *known(const tn_operation *op)
 {
   const tn__op_shapes *s = atomic_load_explicit(&op->shapes, memory_order_acquire);
@@ -42,20 +45,20 @@ static const tn__op_shapes *given(const tn_operation *op)
   return atomic_load_explicit(&op->given, memory_order_acquire);
 }
 
-/* Whether the shapes of the operation are unknown without a look at its inputs. */
+/* Whether the operation's shapes are unknown whatever its inputs are. */
 static bool is_opaque(const tn_operation *op)
 {
   return op->schema == NULL || op->n_outputs == 0 || (op->schema->def->infer == NULL && given(op) == NULL);
 }
 
-/* ---- what a shape function sees ---- */
+/* ---- the interface for shape functions ---- */
 
 const tn_operation *tn_infer_operation(const tn_infer_ctx *ctx) { return ctx->op; }
 size_t tn_infer_n_inputs(const tn_infer_ctx *ctx) { return ctx->op->n_inputs; }
 
 int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims)
 {
-  /* Where there are no dimensions: shape functions may add to it, NULL is no such place. */
+  /* Used if there are no dimensions: shape functions may do pointer arithmetic on it, which NULL does not allow. */
   static const int64_t none = -1;
   const int64_t *dummy;
   if (dims == NULL) dims = &dummy;
@@ -69,7 +72,7 @@ int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims)
   return (int32_t)shapes->outputs[in.index].rank;
 }
 
-/* One identity back; false: the value comes from here. */
+/* Moves *in back through one identity. False: the value is produced here. */
 static bool step_back(tn_output *in)
 {
   if ((in->op->traits & TN_TRAIT_IDENTITY) == 0 || (uint32_t)in->index >= in->op->n_inputs) return false;
@@ -77,7 +80,7 @@ static bool step_back(tn_output *in)
   return true;
 }
 
-/* Where the value of input i comes from, identities left out. */
+/* The output that produces the value of input i, behind any identities. */
 static tn_output source_of(const tn_infer_ctx *ctx, size_t i)
 {
   tn_output in = ctx->op->inputs[i];
@@ -100,14 +103,14 @@ static const tn_tensor *constant_of(tn_output from)
 {
   tn_tensor *value;
   if ((from.op->traits & TN_TRAIT_CONSTANT) == 0 || from.index != 0) return NULL;
-  tn_dtype dtype =
-      tn_operation_output_dtype(from.op, 0); /* weights decide no shape: asking would keep them in memory */
+  /* Large constants of other types are weights. They decide no shape, and decoding would keep them in memory. */
+  tn_dtype dtype = tn_operation_output_dtype(from.op, 0);
   if (dtype != TN_INT32 && dtype != TN_INT64 && tn__operation_constant_is_large(from.op)) return NULL;
   return tn__operation_constant(from.op, &value, NULL) == TN_OK ? value : NULL;
 }
 
-/* What the shape function of the source said about its elements, NULL when nothing. Shapes of a source behind an
- * identity may not be there yet when the walk ended at a loop: that is unknown, too. */
+/* The elements that the source's shape function has set; NULL: none. If the walk ended at a loop, the shapes of a
+ * source behind an identity may not be inferred yet; they count as unknown. */
 static const tn__ints *ints_of(const tn_infer_ctx *ctx, tn_output from, const tn__shape **shape)
 {
   if (is_opaque(from.op) || tn__is_back_edge(from.op, ctx->op)) return NULL;
@@ -131,7 +134,7 @@ static tn_tensor *tensor_of(const tn__ints *ints, tn_dtype dtype, const tn__shap
   return t;
 }
 
-/* Contexts are made by `call` below, so that taking away the const is right. */
+/* Casting away const is valid: contexts are made, not const, by `call` below. */
 const tn_tensor *tn_infer_input_value(const tn_infer_ctx *ctx, size_t i)
 {
   if (i >= ctx->op->n_inputs) return NULL;
@@ -193,7 +196,7 @@ int32_t tn_infer_input_as_shape(const tn_infer_ctx *ctx, size_t i, int64_t *dims
 {
   const int64_t *items, *of;
   int64_t n = tn_infer_input_ints(ctx, i, &items);
-  if (n < 0) { /* as many dimensions as elements */
+  if (n < 0) { /* elements unknown: their number is still the rank */
     if (tn_infer_input(ctx, i, &of) != 1 || of[0] < 0 || of[0] > TN_MAX_RANK) return -1;
     for (int64_t k = 0; k < of[0]; k++) dims[k] = -1;
     return (int32_t)of[0];
@@ -211,8 +214,8 @@ tn_status tn_infer_output_ints(tn_infer_ctx *ctx, size_t i, const int64_t *items
   tn_dtype dtype = tn_operation_output_dtype(ctx->op, i);
   bool fits = shape->rank == 0 ? n == 1 : shape->rank == 1 && shape->dims[0] == n;
   if (!fits || (dtype != TN_INT32 && dtype != TN_INT64))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "shape function gives %lld elements to output %zu, which is no "
-                        "scalar or vector of as many int32 or int64", (long long)n, i);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "shape function sets %lld elements of output %zu, which is not an "
+                        "int32 or int64 scalar or vector of that size", (long long)n, i);
   if (n > TN_MAX_INFER_INTS) return TN_OK;
   size_t bytes = ctx->n_outputs * sizeof *ctx->ints;
   if (ctx->ints == NULL) {
@@ -225,7 +228,7 @@ tn_status tn_infer_output_ints(tn_infer_ctx *ctx, size_t i, const int64_t *items
   if (copy == NULL) return tn__no_memory(err, "shape", (size_t)n * sizeof *copy);
   for (int64_t k = 0; k < n; k++) {
     bool wide = dtype == TN_INT32 && (items[k] < INT32_MIN || items[k] > INT32_MAX);
-    copy[k] = wide ? TN_UNKNOWN_INT : items[k]; /* the step says what does not fit */
+    copy[k] = wide ? TN_UNKNOWN_INT : items[k]; /* if it really does not fit, the step reports it */
   }
   ctx->ints[i] = (tn__ints){ copy, n };
   return TN_OK;
@@ -236,7 +239,7 @@ tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int3
   if (i >= ctx->n_outputs)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "shape function names output %zu of %zu", i, ctx->n_outputs);
   if (rank < -1 || rank > TN_MAX_RANK)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "output %zu has rank %d, at most %d wanted", i, (int)rank,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "output %zu has rank %d, wanted -1 to %d", i, (int)rank,
                         TN_MAX_RANK);
   for (int32_t k = 0; k < rank; k++)
     if (dims[k] < -1)
@@ -253,8 +256,8 @@ tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int3
 
 /* ---- one operation ---- */
 
-/* Puts what was given by tn_graph_set_shape into what was inferred. Where both disagree (an input's shape was set
- * later) the shape function's word stands: it is what a step will see. */
+/* Merges shapes set by tn_graph_set_shape into the inferred ones. If they contradict each other (an input's shape was
+ * set later), the shape function wins: a step will see its result. */
 static tn_status merge_given(tn_infer_ctx *ctx, tn_error *err)
 {
   const tn__op_shapes *g = given(ctx->op);
@@ -268,6 +271,7 @@ static tn_status merge_given(tn_infer_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
+/* Always true, for use in conditions. */
 static bool set_unknown(tn_infer_ctx *ctx)
 {
   for (size_t i = 0; i < ctx->n_outputs; i++) ctx->outputs[i] = (tn__shape){ NULL, -1 };
@@ -275,8 +279,8 @@ static bool set_unknown(tn_infer_ctx *ctx)
   return true;
 }
 
-/* Calls the shape function. *out holds only what was given when it failed (with its error); a failure for want of
- * memory is returned. */
+/* Calls the shape function and packs its result. If the function fails, *why has its error and *out only the shapes
+ * that were set. Returns an error only if memory ran out. */
 static tn_status call(const tn_operation *op, tn__op_shapes **out, tn_error *why, tn_error *err)
 {
   tn__arena arena;
@@ -313,8 +317,8 @@ static bool same_shapes(const tn__op_shapes *a, const tn__op_shapes *b, size_t n
   return true;
 }
 
-/* Shows the block to all. Blocks that were seen stay until the graph goes, for their dims are borrowed: one that says
- * the same as the old one is not needed, so that setting shapes costs memory only where something changes. */
+/* Publishes the block. A published block is kept until the graph is freed, because readers borrow its dims. So a block
+ * equal to the current one is dropped and only the epoch is advanced: memory is used only where shapes change. */
 static void show(const tn_operation *op, tn__op_shapes *mine)
 {
   tn_operation *target = (tn_operation *)op;
@@ -325,7 +329,7 @@ static void show(const tn_operation *op, tn__op_shapes *mine)
     mine->owned.free(&mine->owned);
     return;
   }
-  /* acq_rel: dims are written before the block is seen. */
+  /* Release: a reader of the pointer sees the dims. If another thread was first, its result is as good. */
   if (atomic_compare_exchange_strong_explicit(&target->shapes, &there, mine, memory_order_acq_rel,
                                               memory_order_acquire))
     tn__graph_own(op->graph, &mine->owned);
@@ -333,7 +337,7 @@ static void show(const tn_operation *op, tn__op_shapes *mine)
     mine->owned.free(&mine->owned);
 }
 
-/* `epoch` is that of the whole walk: what its inputs were worked out with. */
+/* Infers and publishes the shapes of one operation. `epoch` is that of the whole walk, and so of the inputs' shapes. */
 static tn_status infer_one(const tn_operation *op, uint32_t epoch, tn_error *err)
 {
   tn_error why = TN_ERROR_INIT;
@@ -366,13 +370,13 @@ static const tn_operation *pending_input(frame *f)
   return NULL;
 }
 
-/* Gives shapes to all that op needs, but not to op itself. */
+/* Infers the shapes of everything that op depends on, but not of op itself. */
 static tn_status infer_inputs(const tn_operation *op, uint32_t epoch, tn_error *err)
 {
   frame first = { op, 0 }, *stack = NULL;
   size_t room = 0, depth = 0;
   tn_status st = TN_OK;
-  /* In another epoch nothing would count as worked out, and the walk would not end; the caller begins again. */
+  /* If a new epoch begins, all results are stale and the walk would not end. It stops, and the caller starts again. */
   while (st == TN_OK && epoch_of(op->graph) == epoch) {
     frame *at = depth == 0 ? &first : &stack[depth - 1];
     const tn_operation *next = pending_input(at);
@@ -397,7 +401,7 @@ tn_status tn__op_shapes_get(const tn_operation *op, const tn__op_shapes **out, t
   *out = NULL;
   if (is_opaque(op)) return TN_OK;
   tn_status st = TN_OK;
-  while (st == TN_OK && (*out = known(op)) == NULL) { /* again when somebody sets a shape meanwhile */
+  while (st == TN_OK && (*out = known(op)) == NULL) { /* again if another thread has set a shape meanwhile */
     uint32_t epoch = epoch_of(op->graph);
     st = infer_inputs(op, epoch, err);
     if (st == TN_OK) st = infer_one(op, epoch, err);
@@ -405,6 +409,7 @@ tn_status tn__op_shapes_get(const tn_operation *op, const tn__op_shapes **out, t
   return st;
 }
 
+/* Elements are dropped unless they fit the shape, which the program may have set. */
 tn_status tn__output_known(tn_output from, tn__arena *arena, tn__shape *shape, tn__ints *ints, tn_error *err)
 {
   const tn__op_shapes *shapes;
@@ -440,7 +445,7 @@ tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err)
   return st;
 }
 
-/* ---- for everybody ---- */
+/* ---- public ---- */
 
 tn_status tn_output_shape(tn_output output, int64_t *dims, int32_t room, int32_t *rank, tn_error *err)
 {

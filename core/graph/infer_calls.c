@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes through functions: the body of the function that a node calls is made for the shapes of its inputs, and its
- * outputs are asked for theirs.
+/* Shape inference through functions: the body of the called function is made for the shapes of the node's inputs, and
+ * the shapes of its outputs are inferred as in any graph.
  *
- * A library can be written so that this takes for ever: functions that call themselves, or each the next one twice. So
- * what a call with the same shapes gave is remembered, calls are nested to a depth at most, and the nodes of all bodies
- * come from a budget that grows with the graph. Beyond that, and where the stack ends, shapes are unknown, which is
- * always right. */
+ * A library can be written so that this never ends: functions that call themselves, or each the next one twice. So
+ * results are remembered by function and shapes within a query, the nesting of calls is limited, and the nodes of all
+ * bodies come from a budget that grows with the graph. If a limit or the end of the stack is reached, shapes are
+ * unknown, which is always a correct answer. */
 #include <core/base/thread.h>
 #include <core/graph/functions.h>
 
 #include <string.h>
 
-#define MAX_DEPTH 32
-#define LOOP_ROUNDS 8
+#define MAX_DEPTH 32  /* of nested calls */
+#define LOOP_ROUNDS 8 /* after which a loop variable that still changes gets an unknown rank */
 
-/* Nodes of bodies for all calls of a graph, until a shape is set; and those that may be alive at the same time. */
+/* BUDGET: nodes and edges of bodies for all calls of a graph within one epoch. ROOM: those alive at the same time.
+ * PER_NODE: more for each node of the graph and of the library. */
 #define BUDGET_BASE (INT64_C(1) << 22)
 #define BUDGET_PER_NODE 64
 #define ROOM_BASE (INT64_C(1) << 18)
 #define ROOM_PER_NODE 2
 
-/* ---- what calls are made in ---- */
+/* ---- the state of a query ---- */
 
+/* Renews the graph's budget if a new epoch has begun, and returns it. Threads may race; the budget need not be
+ * exact. */
 static int64_t refill(tn_graph *root, int64_t n_nodes)
 {
   uint32_t epoch = atomic_load_explicit(&root->shape_epoch, memory_order_acquire) + 1;
@@ -57,7 +60,8 @@ typedef struct tn__callee {
   size_t n_inputs, n_outputs;
 } callee;
 
-/* Attributes of the call from those that the function carries as a value. */
+/* Sets the attributes of the call to those of the function value, with placeholders replaced by attributes of the
+ * enclosing call. */
 static tn_status set_attrs(tn_operation *call, const tn_operation *op, const tn__func *func, tn__arena *arena,
                            tn_error *err)
 {
@@ -80,7 +84,7 @@ static tn_status set_attrs(tn_operation *call, const tn_operation *op, const tn_
   return st;
 }
 
-tn_status tn__call_make(const tn_operation *op, const tn__func *func, const tn_function *f, tn__arena *arena,
+tn_status tn__call_create(const tn_operation *op, const tn__func *func, const tn_function *f, tn__arena *arena,
                         tn_operation **out, tn_error *err)
 {
   tn_operation *call = tn__arena_zalloc(arena, sizeof *call);
@@ -107,19 +111,21 @@ static tn_status set_callee(callee *c, tn__call_state *state, const tn_function 
   return st;
 }
 
-/* Calls `func` with the inputs of op from `first` on: number and types must fit. c->f is NULL when nobody knows it. */
+/* Prepares a call of `func` with the inputs of op from `first` on, whose number and types must fit. c->f is NULL if the
+ * library has no such function. */
 static tn_status find_callee(callee *c, tn__call_state *state, const tn_operation *op, const tn__func *func,
                              size_t first, tn_error *err)
 {
   *c = (callee){ .f = NULL };
   if (first > op->n_inputs)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%u inputs, the arguments begin at input %zu", op->n_inputs, first);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the arguments begin at input %zu, but there are %u inputs", first,
+                        op->n_inputs);
   const tn_function *f = tn__functions_find(state->functions, func->name.data, func->name.size);
   if (f == NULL) return TN_OK;
   size_t n_attrs = func->attrs == NULL ? 0 : func->attrs->n;
-  state->budget -= (int64_t)(n_attrs + n_attrs * f->schema.n_attrs / 16); /* which are copied, and looked for */
+  state->budget -= (int64_t)(n_attrs + n_attrs * f->schema.n_attrs / 16); /* attributes are copied and searched */
   tn_operation *call = NULL;
-  tn_status st = tn__call_make(op, func, f, &state->arena, &call, err);
+  tn_status st = tn__call_create(op, func, f, &state->arena, &call, err);
   if (st == TN_OK) st = set_callee(c, state, f, call, err);
   if (st == TN_OK) {
     call->n_inputs = op->n_inputs - (uint32_t)first;
@@ -130,22 +136,23 @@ static tn_status find_callee(callee *c, tn__call_state *state, const tn_operatio
   return st;
 }
 
-/* The function gives what the node is said to give. */
+/* Checks that the function returns as many tensors, of the same types, as the node has outputs. */
 static tn_status check_outputs(const callee *c, const tn_operation *op, tn_error *err)
 {
   if (c->n_outputs != op->n_outputs)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' gives %zu tensors, the node %u", c->f->name,
-                        c->n_outputs, op->n_outputs);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' returns %zu tensors, but the node has %u outputs",
+                        c->f->name, c->n_outputs, op->n_outputs);
   for (size_t i = 0; i < c->n_outputs; i++) {
     tn_dtype found = tn_operation_output_dtype(c->frame.call, i), wanted = tn_operation_output_dtype(op, i);
     if (tn__dtype_base(found) != tn__dtype_base(wanted))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "output %zu of function '%s' has type %s, that of the node %s", i,
-                          c->f->name, tn_dtype_name(found), tn_dtype_name(wanted));
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "output %zu of function '%s' has type %s, but that of the node has type %s", i, c->f->name,
+                          tn_dtype_name(found), tn_dtype_name(wanted));
   }
   return TN_OK;
 }
 
-/* ---- what was worked out before ---- */
+/* ---- remembered results ---- */
 
 typedef struct key {
   char *data;
@@ -181,6 +188,7 @@ void tn__attr_words(const tn__attr *a, int64_t words[3])
   }
 }
 
+/* The key of a result: the function, its attribute values, and the facts of the arguments. */
 static void make_key(key *k, const callee *c, const tn__value_shape *in)
 {
   key_put(k, &c->f, sizeof c->f);
@@ -208,6 +216,7 @@ static const int64_t *copy_numbers(tn__arena *arena, const int64_t *items, int64
   return NULL;
 }
 
+/* Copies the facts of a body's output into the state's arena, because the body is freed before the state. */
 static tn_status read_output(tn__call_state *state, tn_output from, tn__value_shape *out, tn_error *err)
 {
   const tn__op_shapes *shapes;
@@ -221,7 +230,7 @@ static tn_status read_output(tn__call_state *state, tn_output from, tn__value_sh
   return st;
 }
 
-/* Limits make an answer unknown, they are no error. */
+/* Infers the outputs of a call from its body. A limit that is reached leaves them unknown; it is not an error. */
 static tn_status run_body(const callee *c, const tn__value_shape *in, tn__value_shape *out, tn_error *err)
 {
   tn__call_state *state = c->frame.state;
@@ -241,7 +250,8 @@ static tn_status run_body(const callee *c, const tn__value_shape *in, tn__value_
   return st;
 }
 
-/* Shapes of all outputs of a call in the state's arena. */
+/* Returns the facts of all outputs of a call, remembered or from its body; in the state's arena. The costs of keys and
+ * results are charged to the budget, too: arguments may be many. */
 static tn_status run(const callee *c, const tn__value_shape *in, tn__value_shape **out, tn_error *err)
 {
   tn__call_state *state = c->frame.state;
@@ -268,12 +278,13 @@ static tn_status run(const callee *c, const tn__value_shape *in, tn__value_shape
 
 /* ---- for shape functions ---- */
 
-/* One question of a shape function. */
+/* One query of a shape function. A node in a body shares the state of the query that made the body; any other node
+ * begins a query of its own. */
 typedef struct asker {
   tn_infer_ctx *ctx;
   const tn_operation *op;
-  tn__call_state *state, own; /* own: for a node that is not in a body */
-  int64_t budget;
+  tn__call_state *state, own; /* state points to `own` if the query begins here */
+  int64_t budget;             /* of `own` at the start */
   tn_error *err;
 } asker;
 
@@ -319,7 +330,7 @@ static tn_status set_outputs(asker *a, const tn__value_shape *values, bool with_
   return st;
 }
 
-/* What is true of both: *to becomes that. False when it was already. */
+/* Widens *to to what it has in common with `with`. False: nothing changed. */
 static bool join(tn__arena *arena, tn__shape *to, const tn__shape *with)
 {
   if (to->rank < 0) return false;
@@ -328,23 +339,23 @@ static bool join(tn__arena *arena, tn__shape *to, const tn__shape *with)
   if (same) return false;
   int64_t *dims = keeps_rank ? tn__arena_alloc(arena, (size_t)to->rank * sizeof *dims) : NULL;
   for (int64_t k = 0; dims != NULL && k < to->rank; k++) dims[k] = to->dims[k] == with->dims[k] ? to->dims[k] : -1;
-  *to = (tn__shape){ dims, dims == NULL ? -1 : to->rank }; /* without memory nothing is known, which is right, too */
+  *to = (tn__shape){ dims, dims == NULL ? -1 : to->rank }; /* without memory the shape is unknown, which is correct */
   return true;
 }
 
-/* The attribute with a list of shapes, empty or one for each output, merged into what is there. */
+/* Merges an attribute with a list of shapes, empty or one for each output, into the inferred shapes. */
 static tn_status merge_given(asker *a, const char *attr, tn__value_shape *values)
 {
   const tn__attr *list = attr == NULL ? NULL : tn__op_attr_named(a->op, attr, strlen(attr));
   if (list == NULL || list->kind != TN_ATTR_SHAPE + TN_ATTR_LIST || list->v.list.n == 0) return TN_OK;
   if (list->v.list.n != a->op->n_outputs)
-    return tn_error_set(a->err, TN_INVALID_ARGUMENT, "attribute '%s' has %zu shapes, there are %u outputs", attr,
+    return tn_error_set(a->err, TN_INVALID_ARGUMENT, "attribute '%s' has %zu shapes, but there are %u outputs", attr,
                         list->v.list.n, a->op->n_outputs);
   const tn__shape *given = list->v.list.items;
   for (size_t i = 0; i < a->op->n_outputs; i++) {
     int64_t dims[TN_MAX_RANK];
     tn__shape both;
-    if (!tn__shapes_merge(&values[i].shape, &given[i], dims, &both)) continue; /* what was worked out is right */
+    if (!tn__shapes_merge(&values[i].shape, &given[i], dims, &both)) continue; /* the inferred shape wins */
     tn_status st = TN_OK;
     values[i].shape.dims = copy_numbers(&a->state->arena, both.dims, both.rank, &st, a->err);
     values[i].shape.rank = both.rank;
@@ -362,7 +373,7 @@ static tn_status unknown(asker *a, tn__value_shape **out)
   return TN_OK;
 }
 
-/* Item i of an attribute that is a function or a list of them; NULL past the end. */
+/* Item i of an attribute that is a function or a list of functions; NULL past the end. */
 static const tn__func *func_of(const asker *a, const char *attr, size_t i)
 {
   const tn__attr *value = tn__op_attr_named(a->op, attr, strlen(attr));
@@ -414,7 +425,7 @@ tn_status tn__infer_call(tn_infer_ctx *ctx, const char *function, size_t first, 
 
 /* ---- branches ---- */
 
-/* *out is NULL at first; then what all branches so far have in common. */
+/* Adds a branch. *out is NULL before the first one, then the facts that all branches so far have in common. */
 static tn_status add_branch(asker *a, const tn__func *func, const tn__value_shape *in, size_t first,
                             tn__value_shape **out)
 {
@@ -457,7 +468,8 @@ tn_status tn__infer_branches(tn_infer_ctx *ctx, const char *const *functions, si
 
 /* ---- loops ---- */
 
-/* Widens what goes around until the body keeps it: dimensions first, later ranks, so that it ends. */
+/* Widens the shapes of the loop variables until the body keeps them: first dimensions become unknown, later ranks. Each
+ * change makes a shape less known, so this ends. */
 static tn_status settle(asker *a, const callee *body, tn__value_shape *vars)
 {
   bool changed = true;
@@ -483,7 +495,7 @@ static tn_status loop(asker *a, const char *cond_attr, const char *body_attr, co
   tn_status st = TN_OK;
   if (cond_func != NULL) st = find_callee(&cond, a->state, a->op, cond_func, 0, a->err);
   if (st == TN_OK && cond.f != NULL && cond.n_outputs != 1)
-    st = tn_error_set(a->err, TN_INVALID_ARGUMENT, "the condition, function '%s', gives %zu tensors, wanted one",
+    st = tn_error_set(a->err, TN_INVALID_ARGUMENT, "the condition, function '%s', returns %zu tensors, wanted one",
                       cond.f->name, cond.n_outputs);
   if (st == TN_OK && body_func != NULL) st = find_callee(&body, a->state, a->op, body_func, 0, a->err);
   if (st == TN_OK && body.f != NULL) st = check_outputs(&body, a->op, a->err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What names look like: nodes, ops, and the ends of edges; those of devices are in devices.c. */
+/* The syntax of names: of nodes, ops, and ends of edges. Device names are in devices.c. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
 
 enum { LETTER = 1, DIGIT = 2, NAME_FIRST = 4, NAME = 8, TYPE = 16 };
 
-/* No <ctype.h>: that follows the locale. */
+/* Not <ctype.h>, which depends on the locale. */
 static const uint8_t class_of[256] = {
   ['a' ... 'z'] = LETTER | NAME_FIRST | NAME | TYPE,
   ['A' ... 'Z'] = LETTER | NAME_FIRST | NAME | TYPE,
@@ -53,7 +53,7 @@ bool tn__edge_name_parse(const char *text, size_t size, tn__edge_name *out)
   int64_t index = 0;
   for (const char *p = text + size - digits; p < text + size; p++) {
     index = index * 10 + (*p - '0');
-    if (index > INT32_MAX) index = INT32_MAX; /* no node has it: refused as any other that is not there */
+    if (index > INT32_MAX) index = INT32_MAX; /* no node has this output, so it is refused later */
   }
   out->node.size = size - digits - 1;
   out->index = (int32_t)index;

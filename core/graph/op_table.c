@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of ops and kernels of the process.
  *
- * The library's own families are entered at the first look-up: only their names, so that a program that needs ten ops
- * does not parse seven hundred. A schema is parsed when it is first asked for. One reader-writer lock guards names, the
- * order of kernels and what is parsed; a schema that is ready never changes, but for its list of kernels. */
+ * At the first look-up the library's own families are entered by name only, and a schema is parsed when it is first
+ * looked up. So a program that needs ten ops does not parse seven hundred. Families of plugins and programs are parsed
+ * when they are registered, so that malformed ones are refused.
+ *
+ * One readers-writer lock guards names, lists of kernels and parsing. A schema in state READY never changes, except for
+ * its lists of kernels and rewrites.
+ *
+ * While a plugin's init code runs (registrar.h), its families are checked but not left in the table; they are entered
+ * together when the plugin has started. */
 #include <core/base/plugin_call.h>
 #include <core/base/registrar.h>
 #include <core/graph/graph_structs.h>
@@ -17,22 +23,22 @@ typedef struct family_entry {
   tn_op_schema *schemas; /* n_ops */
   tn__kernel *kernels;   /* n_kernels */
   tn__rewrite *rewrites; /* n_rewrites */
-  tn__arena arena;       /* constraints of the kernels */
-  const char *origin;    /* who registered it, in the arena; for messages */
-  tn__guest guest;       /* the plugin that registered it; its name is NULL when none did */
+  tn__arena arena;       /* of the origin and of constraints of kernels */
+  const char *origin;    /* "the library", "the program" or "plugin ...", for messages */
+  tn__guest guest;       /* the plugin that registered it; the name is NULL if none did */
 } family_entry;
 
 static tn__rwlock lock = { PTHREAD_RWLOCK_INITIALIZER, "op table", TN_RANK_OPS };
-static atomic_bool own_families_in; /* release after they are in, acquire before they are looked for */
-/* guarded by lock */
-static tn__map by_name; /* to tn_op_schema */
-static family_entry *families;
+static atomic_bool own_families_in; /* stored (release) after they are entered, loaded (acquire) before look-ups */
+/* Guarded by lock: */
+static tn__map by_name;        /* to tn_op_schema */
+static family_entry *families; /* newest first */
 static uint32_t n_kernels_ever;
-static const tn_op_schema *own_call;  /* the op with TN_TRAIT_OWN_CALL */
-static const tn_op_schema **sorted; /* made when the list is asked for */
+static const tn_op_schema *own_call; /* the op with TN_TRAIT_OWN_CALL */
+static const tn_op_schema **sorted;  /* all schemas by name; made on demand, stale if n_sorted is not by_name.count */
 static size_t n_sorted, sorted_room;
 
-/* The structs of a family's arrays may be longer than ours: their size says how far the next one is. */
+/* A family's structs may be longer than ours, if it was built with newer headers: their own size is the stride. */
 static const tn_op_def *op_at(const tn_op_family *f, size_t i)
 {
   return (const tn_op_def *)((const char *)f->ops + i * tn__round_up(f->ops->struct_size, _Alignof(tn_op_def)));
@@ -55,6 +61,7 @@ static size_t n_rewrites(const tn_op_family *f)
 
 /* ---- checks ---- */
 
+/* The upper bound catches uninitialised sizes. */
 static tn_status check_struct(const char *what, const char *name, size_t found, size_t wanted, tn_error *err)
 {
   if (found >= wanted && found <= 4096) return TN_OK;
@@ -73,6 +80,12 @@ static tn_status check_op(const tn_op_family *f, size_t i, tn_error *err)
   return TN_OK;
 }
 
+static const char *kernel_name(const tn_kernel_def *k)
+{
+  if (k->name != NULL) return k->name;
+  return k->op != NULL ? k->op : "";
+}
+
 static tn_status check_kernel(const tn_op_family *f, size_t i, tn_error *err)
 {
   const tn_kernel_def *k = kernel_at(f, i);
@@ -85,8 +98,8 @@ static tn_status check_kernel(const tn_op_family *f, size_t i, tn_error *err)
   if (k->device == NULL || *k->device == 0) missing = "device";
   if (k->op == NULL) missing = "op";
   if (missing == NULL) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': kernel %zu ('%s') lacks '%s'", f->name, i,
-                      k->name != NULL ? k->name : k->op != NULL ? k->op : "", missing);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': kernel %zu ('%s') lacks '%s'", f->name, i, kernel_name(k),
+                      missing);
 }
 
 static tn_status check_rewrite(const tn_op_family *f, size_t i, tn_error *err)
@@ -131,7 +144,7 @@ static void link_kernel(tn__kernel *kernel)
 
 static void unlink_kernel(const tn__kernel *kernel)
 {
-  if (kernel->schema == NULL) return; /* the op went first */
+  if (kernel->schema == NULL) return; /* the op was removed first */
   tn__kernel **at = &kernel->schema->kernels;
   while (*at != NULL && *at != kernel) at = &(*at)->next;
   if (*at != NULL) *at = kernel->next;
@@ -148,7 +161,7 @@ static void unlink_rewrite(const tn__rewrite *rewrite)
   if (at != NULL && atomic_load(at) == rewrite) atomic_store(at, atomic_load(&rewrite->next));
 }
 
-/* A rewrite of an op that is not there is never called. */
+/* Links the family's rewrites to their ops. A rewrite of an unknown op is ignored: it could never apply. */
 static void enter_rewrites(family_entry *e)
 {
   for (size_t i = 0; i < n_rewrites(e->family); i++) {
@@ -169,7 +182,7 @@ const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i)
   return r == NULL ? NULL : r->def;
 }
 
-/* ---- parsing at first use; the lock is held for writing ---- */
+/* ---- parsing at first use (_locked: the lock is held for writing) ---- */
 
 static tn_status parse_locked(tn_op_schema *s, tn_error *err)
 {
@@ -185,11 +198,13 @@ static tn_status parse_locked(tn_op_schema *s, tn_error *err)
   for (tn__kernel *k = s->kernels; k != NULL; k = k->next) k->constraints = NULL, k->n_constraints = 0;
   tn__arena_fini(&s->arena);
   s->n_attrs = s->n_inputs = s->n_outputs = 0;
+  /* After a lack of memory the schema stays RAW, and the next look-up tries again. */
   if (st != TN_RESOURCE_EXHAUSTED) atomic_store_explicit(&s->state, TN__SCHEMA_BAD, memory_order_release);
   return st;
 }
 
-/* A malformed schema of the library itself is found by its tests; here it makes the op unknown and is logged. */
+/* Returns the schema, parsed. Only schemas of the library itself are parsed here, and its tests parse all of them; a
+ * malformed one is logged and its op counts as unknown. */
 static const tn_op_schema *ready(tn_op_schema *s)
 {
   if (s == NULL) return NULL;
@@ -220,6 +235,7 @@ static void free_entry(family_entry *e)
   tn__free(e, sizeof *e);
 }
 
+/* Undoes the entry of a family: the first n_names ops and n_linked kernels, and all rewrites. */
 static void leave(family_entry *e, size_t n_names, size_t n_linked)
 {
   for (size_t i = 0; i < n_linked; i++) unlink_kernel(&e->kernels[i]);
@@ -269,7 +285,7 @@ static tn_status new_entry(const tn_op_family *f, family_entry **out, tn_error *
   return TN_OK;
 }
 
-/* eager  parse now, so that what is malformed is refused. */
+/* Enters op i of a family. eager: parse it now, so that a malformed schema is refused. */
 static tn_status enter_op(family_entry *e, size_t i, bool eager, tn_error *err)
 {
   tn_op_schema *s = &e->schemas[i];
@@ -284,7 +300,7 @@ static tn_status enter_op(family_entry *e, size_t i, bool eager, tn_error *err)
   if (there != NULL)
     return tn_error_set(err, TN_ALREADY_EXISTS, "op '%s' is registered already, by %s", s->name, origin_of(there));
   tn_status st = eager ? parse_locked(s, err) : TN_OK;
-  if (st == TN_OK) tn__map_put(&by_name, s->name, s->name_size, s, NULL); /* there is room */
+  if (st == TN_OK) tn__map_put(&by_name, s->name, s->name_size, s, NULL); /* new_entry has reserved room */
   if (st == TN_OK && own_call == NULL && (s->traits & TN_TRAIT_OWN_CALL)) own_call = s;
   return st;
 }
@@ -313,7 +329,7 @@ static tn_status enter_family(const tn_op_family *f, tn_error *err)
   size_t n_names = 0, n_linked = 0;
   while (st == TN_OK && n_names < f->n_ops)
     if ((st = enter_op(e, n_names, true, err)) == TN_OK) n_names++;
-  /* Kernels may be for an op that nobody asked for yet. */
+  /* A kernel may be for an op that has not been looked up, and so not parsed, yet. */
   for (size_t i = 0; st == TN_OK && i < f->n_kernels; i++) {
     tn_op_schema *s = tn__map_get(&by_name, kernel_at(f, i)->op, strlen(kernel_at(f, i)->op));
     if (s != NULL && atomic_load(&s->state) == TN__SCHEMA_RAW) st = parse_locked(s, err);
@@ -332,7 +348,7 @@ static tn_status enter_family(const tn_op_family *f, tn_error *err)
   return TN_OK;
 }
 
-/* ---- the library's own ---- */
+/* ---- the library's own families ---- */
 
 static void drop_all_locked(void)
 {
@@ -360,6 +376,8 @@ static tn_status enter_own_family_names(const tn_op_family *f, tn_error *err)
   return st;
 }
 
+/* Families first, then kernels, then rewrites, because these may be for ops of later families. Malformed families and
+ * kernels are logged and left out; only a lack of memory is an error, after which nothing is entered. */
 static tn_status enter_own_locked(tn_error *err)
 {
   tn_status st = TN_OK;
@@ -409,7 +427,7 @@ static void remove_locked(const tn_op_family *family)
   free_entry(e);
 }
 
-/* All of them, and `last` when it is not NULL; or none. */
+/* Enters all families of the registrar, and `last` if it is not NULL. On failure it enters none. */
 static tn_status enter_all_locked(const tn__registrar *r, const tn_op_family *last, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -445,8 +463,8 @@ static tn_status settle(tn__registrar *r, bool keep, tn_error *err)
   return st;
 }
 
-/* Enters the family and removes it again under the lock, so that the caller gets its errors at once and no other thread
- * sees ops of a plugin that fails later. */
+/* Checks a plugin's family and adds it to the registrar. The family is entered and removed again while the lock is
+ * held, so the plugin gets errors at once, and no other thread sees ops of a plugin that fails later. */
 static tn_status put_down(tn__registrar *r, const tn_op_family *family, tn_error *err)
 {
   r->has = has_put_down;
@@ -533,7 +551,7 @@ const tn_op_schema *tn_op_schema_at(size_t i)
   return ready((tn_op_schema *)s);
 }
 
-/* The kernels of an op; a function of a library has those of the op that stands for all of them. */
+/* The kernels of an op. A function has no kernels of its own; it uses those of the op with TN_TRAIT_OWN_CALL. */
 static const tn__kernel *kernels_of(const tn_op_schema *s)
 {
   if (s->is_function) s = own_call;
@@ -550,7 +568,7 @@ const tn_kernel_def *tn_op_schema_kernel(const tn_op_schema *schema, size_t i)
   return k == NULL ? NULL : k->def;
 }
 
-/* Families of plugins come before the library's own, which are entered first. */
+/* Newer families are first in the list, so the search ends at the library's own, which were entered first. */
 const tn__guest *tn__kernel_guest(const tn_kernel_def *def)
 {
   const tn__guest *guest = NULL;
@@ -567,7 +585,8 @@ const tn__guest *tn__kernel_guest(const tn_kernel_def *def)
 static bool kernel_fits(const tn_operation *op, const tn__kernel *k, const char *device)
 {
   if (k->def->rank <= 0 || (k->def->device != device && strcmp(k->def->device, device) != 0)) return false;
-  if (op->schema->is_function) return k->def->types == NULL || *k->def->types == 0; /* its attributes are others */
+  /* Constraints name attributes of the kernel's own op, which a function does not have. */
+  if (op->schema->is_function) return k->def->types == NULL || *k->def->types == 0;
   for (uint32_t i = 0; i < k->n_constraints; i++)
     if (!tn__types_fit(op, &k->constraints[i])) return false;
   return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading an operation: names, edges, types. */
+/* Reading an operation: names, edges, types. No lock is needed, because a published operation never changes. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -48,7 +48,7 @@ size_t tn_operation_n_outputs(const tn_operation *op) { return op == NULL ? 0 : 
 size_t tn__arg_count(const tn_operation *op, const tn__arg_spec *arg)
 {
   if (arg->number_attr >= 0)
-    return (size_t)tn__op_attr(op, (uint32_t)arg->number_attr)->v.i; /* checked: not negative */
+    return (size_t)tn__op_attr(op, (uint32_t)arg->number_attr)->v.i; /* not negative: the schema has a minimum */
   if (arg->list_attr >= 0) return tn__op_attr(op, (uint32_t)arg->list_attr)->v.list.n;
   return 1;
 }
@@ -95,6 +95,7 @@ tn_dtype tn_operation_input_dtype(const tn_operation *op, size_t i)
   return tn_operation_output_dtype(op->inputs[i].op, (size_t)op->inputs[i].index);
 }
 
+/* The range of tensors of the argument `name`: *n of them from *first on. */
 static tn_status arg_range(const tn_operation *op, const char *which, const tn__arg_spec *args, uint32_t n_args,
                            const char *name, size_t *first, size_t *n, tn_error *err)
 {

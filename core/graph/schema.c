@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of schemas, attributes and types that need no lock of the op table. */
+/* Properties of schemas, attributes and types, without the lock of the op table: a parsed schema is immutable. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking up a schema by name, also one that a plugin would bring. */
+/* Looks up a schema by name. tn__schema_need also loads a plugin that offers the op. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The little language of op schemas (tn_op_def in op.h) and of kernel constraints.
+/* Parser of op schemas (tn_op_def in op.h) and of kernel constraints.
  *
  *   arguments  name ':' type {',' ...}         type = [attr '*'] (dtype | attr) | 'Ref(' type ')'
  *   attributes name ':' kind ['>=' int] ['=' default] {';' ...}
  *   kind       string int float bool type shape tensor func | set | 'list(' kind ')'
  *   set        numbertype realnumbertype quantizedtype | '{' dtype or set {',' ...} '}' | '{' text {',' ...} '}'
- *   text       in ' or ", with \ before a quote or a backslash */
+ *   text       in ' or ", with \ before a quote or a backslash
+ *   types      attr '=' (dtype or set) {'|' ...} {',' ...}
+ *
+ * Attributes are parsed before arguments, which refer to them. Arrays are allocated for the number of separators in the
+ * text, which is never too small. Errors name the field and the position. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
 
 typedef struct parser {
-  const char *op;
-  const char *field; /* "attrs", "inputs", ... */
-  const char *text, *p;
+  const char *op;       /* name, for messages */
+  const char *field;    /* "attrs", "inputs", ... */
+  const char *text, *p; /* the text and the current position in it */
   tn_op_schema *schema;
   tn__arena *arena;
   tn_error *err;
@@ -41,6 +45,7 @@ static const struct {
   { "type", TN_ATTR_TYPE },     { "shape", TN_ATTR_SHAPE }, { "tensor", TN_ATTR_TENSOR }, { "func", TN_ATTR_FUNC },
 };
 
+/* An error at the current position; `wanted` completes "wanted ...". */
 static tn_status bad(parser *c, const char *wanted)
 {
   return tn_error_set(c->err, TN_INVALID_ARGUMENT, "op '%s': %s: character %zu: wanted %s, found %s%.20s%s", c->op,
@@ -50,7 +55,7 @@ static tn_status bad(parser *c, const char *wanted)
 
 static tn_status no_memory(parser *c) { return tn__no_memory(c->err, "op schema", 0); }
 
-/* ---- words ---- */
+/* ---- tokens ---- */
 
 static void skip_space(parser *c)
 {
@@ -71,6 +76,7 @@ static bool word_char(char ch)
   return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_';
 }
 
+/* Takes an identifier; empty if there is none. */
 static tn__slice take_word(parser *c)
 {
   skip_space(c);
@@ -91,7 +97,7 @@ static tn_dtype dtype_of(tn__slice word)
   return tn__dtype_valid(d) ? d : TN_DTYPE_INVALID;
 }
 
-/* Types of a word: a dtype's name or a named set; 0 for anything else. */
+/* The types that a word names, as bits: one dtype, or a named set; 0: neither. */
 static uint64_t types_of(tn__slice word)
 {
   for (size_t i = 0; i < sizeof type_sets / sizeof *type_sets; i++)
@@ -190,7 +196,7 @@ static tn_status parse_value(parser *c, int32_t kind, void *out)
     if (*(tn_dtype *)out != TN_DTYPE_INVALID) return TN_OK;
     c->p = word.data;
     return bad(c, "a type");
-  default: return bad(c, "no default: a tensor has none");
+  default: return bad(c, "no default for a tensor");
   }
 }
 
@@ -215,6 +221,7 @@ static tn_status parse_list(parser *c, tn__attr *out)
 
 /* ---- attributes ---- */
 
+/* Parses the rest of "{...}" as a set of texts if it begins with a quote, else as a set of types. */
 static tn_status parse_set(parser *c, tn__attr_spec *a)
 {
   skip_space(c);
@@ -274,7 +281,7 @@ static tn_status parse_attr(parser *c, tn__attr_spec *a)
   if (name.size == 0) return bad(c, "the name of an attribute");
   if (tn__schema_attr_index(c->schema, name.data, name.size) >= 0) {
     c->p = name.data;
-    return bad(c, "a name that is not used before");
+    return bad(c, "an unused name");
   }
   a->value.name = tn__arena_string(c->arena, name.data, name.size);
   a->value.name_size = (uint32_t)name.size;
@@ -287,7 +294,7 @@ static tn_status parse_attr(parser *c, tn__attr_spec *a)
   if (is_list && !take(c, ")")) return bad(c, "')'");
   if (is_list) a->value.kind += TN_ATTR_LIST;
   if (take(c, ">=")) {
-    if (a->value.kind != TN_ATTR_INT && !is_list) return bad(c, "no minimum but for an int or a list");
+    if (a->value.kind != TN_ATTR_INT && !is_list) return bad(c, "a minimum only for an int or a list");
     if ((st = parse_int(c, &a->minimum)) != TN_OK) return st;
     a->has_minimum = true;
   }
@@ -337,7 +344,7 @@ static tn_status parse_arg_type(parser *c, tn__arg_spec *a)
       c->p = word.data;
       return bad(c, "an int attribute before '*'");
     }
-    /* A negative number of inputs or outputs is never right. */
+    /* A number of tensors cannot be negative. */
     tn__attr_spec *number = &c->schema->attrs[i];
     if (!number->has_minimum || number->minimum < 0) number->minimum = 0;
     number->has_minimum = true;
@@ -386,7 +393,7 @@ static tn_status parse_args(parser *c, tn__arg_spec **out, uint32_t *n, bool *pl
   return *c->p == 0 ? TN_OK : bad(c, "',' or the end");
 }
 
-/* ---- the whole ---- */
+/* ---- whole schemas and constraints ---- */
 
 static void enter(parser *c, const char *field, const char *text)
 {

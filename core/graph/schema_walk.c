@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a schema part by part. A schema that the table gave is parsed and never changes. */
+/* Public access to the parts of a schema. A schema that a look-up returned is parsed and never changes. */
 #include <core/graph/graph_structs.h>
 
 size_t tn_op_schema_n_inputs(const tn_op_schema *schema) { return schema == NULL ? 0 : schema->n_inputs; }
 size_t tn_op_schema_n_outputs(const tn_op_schema *schema) { return schema == NULL ? 0 : schema->n_outputs; }
 size_t tn_op_schema_n_attrs(const tn_op_schema *schema) { return schema == NULL ? 0 : schema->n_attrs; }
 
-/* What is wrong with a question for part i of n. */
+/* Checks a request for part i of n with an out-struct of `size` bytes. */
 static tn_status check(const tn_op_schema *schema, const char *what, size_t i, size_t n, size_t size, size_t wanted,
                        tn_error *err)
 {

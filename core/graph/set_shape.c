@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes that the maker of a graph knows better than the shape functions.
+/* Shapes set by the program, which may know more than the shape functions.
  *
- * What was set stays beside the operation as a block of its own and is merged whenever the shape function has spoken.
- * Setting one begins a new epoch of the graph's shapes, so that all are worked out again when somebody asks. No lock is
- * needed: of two that set shapes of one operation at the same time, one begins again with the other's. */
+ * A set shape is stored in a block beside the operation (op->given) and merged with every result of the shape function.
+ * Setting one begins a new epoch of the graph, so all shapes are inferred again on demand. No lock is needed: of two
+ * threads that set shapes of the same operation at once, one fails its compare-and-swap and retries with the other's
+ * block. */
 #include <core/base/text.h>
 #include <core/graph/graph_structs.h>
 
@@ -39,12 +40,12 @@ static tn_status check(tn_output o, const int64_t *dims, int32_t rank, tn_error 
 static tn_status contradiction(tn_output o, const tn__shape *have, const tn__shape *wanted, tn_error *err)
 {
   char a[160], b[160];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d' has shape %s, it cannot be set to %s", o.op->name,
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d' has shape %s, which cannot be set to %s", o.op->name,
                       (int)o.index, tn__format_shape(a, sizeof a, have->dims, (int32_t)have->rank),
                       tn__format_shape(b, sizeof b, wanted->dims, (int32_t)wanted->rank));
 }
 
-/* The block that was given so far with another shape of output `index`. */
+/* Copies a block, with another shape of output `index`. old NULL: all other shapes are unknown. */
 static tn__op_shapes *replaced(const tn_operation *op, const tn__op_shapes *old, size_t index, const tn__shape *with)
 {
   size_t n = op->n_outputs;
@@ -57,7 +58,8 @@ static tn__op_shapes *replaced(const tn_operation *op, const tn__op_shapes *old,
   return out;
 }
 
-/* Makes `both` what was given for the output beside what was given so far. *again: somebody else was faster. */
+/* Replaces the operation's block `old` by one with the shape `both` for the output. *again: another thread has replaced
+ * it first. */
 static tn_status give(tn_output output, tn__op_shapes *old, const tn__shape *both, bool *again, tn_error *err)
 {
   tn__op_shapes *mine = replaced(output.op, old, (size_t)output.index, both);
@@ -82,7 +84,8 @@ tn_status tn_graph_set_shape(tn_output output, const int64_t *dims, int32_t rank
     st = tn__op_shapes_get(output.op, &shapes, err);
     if (st != TN_OK) return st;
     const tn__shape *have = shapes == NULL ? &unknown : &shapes->outputs[output.index];
-    /* Another thread may have given a shape and not begun the new epoch yet: then `have` does not know of it. */
+    /* Another thread may have stored a shape without having begun the new epoch yet. Then `have` lacks it, so it is
+     * merged here; otherwise this call would overwrite it. */
     int64_t room[TN_MAX_RANK], merged[TN_MAX_RANK];
     tn__shape so_far = *have, both;
     if (old != NULL && !tn__shapes_merge(have, &old->outputs[output.index], room, &so_far)) so_far = *have;
@@ -91,7 +94,7 @@ tn_status tn_graph_set_shape(tn_output output, const int64_t *dims, int32_t rank
     again = false;
     if (!equal(&so_far, &both)) st = give(output, old, &both, &again, err);
   }
-  /* Release: who sees the new epoch sees what was given. */
+  /* Release: a reader of the new epoch also sees the block. */
   if (st == TN_OK) atomic_fetch_add_explicit(&output.op->graph->shape_epoch, 1, memory_order_acq_rel);
   return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of an operation's outputs: packed into one block, and two of one output merged. */
+/* Packs the shapes of an operation's outputs into one block, and merges two shapes of an output. */
 #include <core/graph/graph_structs.h>
 
 static void free_shapes(tn__owned *owned)
@@ -8,7 +8,7 @@ static void free_shapes(tn__owned *owned)
   tn__free(s, s->size);
 }
 
-/* Copies shapes, and values if there are any, into one block. */
+/* Layout of the block: the struct, n shapes, n ints if there are any, then all dims and items. */
 tn__op_shapes *tn__shapes_pack(const tn__shape *outputs, const tn__ints *ints, size_t n)
 {
   size_t n_dims = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edges the other way round: who reads an output, who waits for an operation.
+/* Reverse edges: the consumers of an output, and the control consumers of an operation.
  *
- * Made for a graph when somebody asks first and extended when somebody asks after it grew. Edges stand in one array and
- * are chained by the operation they come from, data and control edges apart, in order of addition. A lock of its own
- * guards it, so a walk neither waits for imports nor keeps them waiting. */
+ * The table is made at the first query of a graph and extended by a query after the graph has grown. All edges are in
+ * one array and are chained by producer, data and control edges separately, in order of addition. It has its own lock,
+ * so queries neither wait for imports nor delay them. */
 #include <core/base/lock.h>
 #include <core/graph/graph_structs.h>
 
@@ -13,22 +13,22 @@ typedef struct edge {
   uint32_t to;    /* id of the consumer */
   int32_t input;  /* -1 = a control edge */
   int32_t output; /* of the producer */
-  uint32_t next;  /* 1 + place of the next edge, 0 = the last */
+  uint32_t next;  /* 1 + index of the next edge in the chain, 0 = end */
 } edge;
 
 typedef struct chain {
-  uint32_t first, last; /* 1 + place */
+  uint32_t first, last; /* 1 + index of an edge, 0 = none */
 } chain;
 
 typedef struct tn__consumers {
   tn__owned owned;
   tn__mutex lock;
-  /* all below guarded by lock */
+  /* Guarded by lock: */
   edge *edges;
   size_t n_edges, edge_room;
-  chain *chains; /* two an operation: data, control */
+  chain *chains; /* two per operation: data, control */
   size_t n_chains, chain_room;
-  size_t done; /* operations whose inputs are noted */
+  size_t done; /* operations whose inputs are recorded */
 } consumers;
 
 static void free_consumers(tn__owned *owned)
@@ -68,7 +68,8 @@ static void note(consumers *c, size_t which, edge e)
   of->last = (uint32_t)c->n_edges;
 }
 
-/* Notes what the graph has more than at the last time. An operation is noted whole or not at all. */
+/* Records the operations that were added since the last call; each one completely or not at all. False: out of
+ * memory. */
 static bool extend(consumers *c, const tn_graph *graph)
 {
   size_t count = tn_graph_n_operations(graph);
@@ -117,7 +118,7 @@ tn_status tn_output_consumers(tn_output output, tn_consumer *out, size_t room, s
 {
   if (output.op != NULL && output.index < 0) {
     if (n != NULL) *n = 0;
-    return tn_error_set(err, TN_OUT_OF_RANGE, "'%s:%d' is no output", output.op->name, (int)output.index);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "'%s:%d' is not an output", output.op->name, (int)output.index);
   }
   return list(output.op, output.index, out, room, n, err);
 }

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notifying a runtime of steps that were cancelled, or whose session was closed. Only steps of runtimes that have the
- * slot `cancel` are listed. */
+/* Notifies a runtime of steps that were cancelled, or whose session was closed. Only steps of runtimes that have the
+ * slot `cancel` are listed.
+ *
+ * `cancel` is called at most once for a step, without a lock, and never after the step has returned: `begun` is set by
+ * the thread that makes the call, and unlist_step waits while `running` is set. */
 #include <core/exec/step.h>
 #include <core/host/host.h>
 
+/* A running step, on the stack of the thread that runs it. */
 typedef struct tn__cancel_notice {
-  struct tn__cancel_notice *prev, *next;
-  tn__opened *on;
+  struct tn__cancel_notice *prev, *next; /* guarded by on->steps_mu */
+  tn__session_base *on;                        /* borrowed, as is the step */
   tn_step *step;
-  bool begun, running; /* a call of cancel for it; guarded by on->steps_mu, as the list */
-  uint64_t key;        /* its registration with the step's cancellation */
+  bool begun;   /* a call of cancel for the step has begun; guarded by on->steps_mu */
+  bool running; /* that call has not returned yet; guarded by on->steps_mu */
+  uint64_t key; /* of the callback registered with the step's cancellation; 0 = none */
 } notice;
 
-/* The step cannot end during this: unlist_step waits while `running` is set. */
-static void call_cancel(tn__opened *on, notice *s)
+/* Calls cancel; the caller has set `running`, so the step cannot end meanwhile. */
+static void call_cancel(tn__session_base *on, notice *s)
 {
-  tn__plugin_call calling = tn__opened_call(on, "its cancel");
+  tn__plugin_call calling = tn__session_base_call(on, "its cancel");
   tn__plugin_call_enter(&calling);
   on->slots->cancel(on->self, on->runtime, s->step);
   tn__plugin_call_leave(&calling);
@@ -25,9 +30,10 @@ static void call_cancel(tn__opened *on, notice *s)
   tn__mutex_unlock(&on->steps_mu);
 }
 
+/* Calls cancel for the step unless another thread has begun to. */
 static void notify(notice *s)
 {
-  tn__opened *on = s->on;
+  tn__session_base *on = s->on;
   tn__mutex_lock(&on->steps_mu);
   bool mine = !s->begun;
   s->begun = true;
@@ -38,7 +44,7 @@ static void notify(notice *s)
 
 static void notify_callback(void *s) { notify(s); }
 
-void tn__cancel_notify_all(tn__opened *on)
+void tn__cancel_notify_all(tn__session_base *on)
 {
   if (on->slots->cancel == NULL) return;
   for (;;) {
@@ -52,7 +58,7 @@ void tn__cancel_notify_all(tn__opened *on)
   }
 }
 
-static void list_step(tn__opened *on, notice *s)
+static void list_step(tn__session_base *on, notice *s)
 {
   tn__mutex_lock(&on->steps_mu);
   s->next = on->steps;
@@ -63,8 +69,9 @@ static void list_step(tn__opened *on, notice *s)
   if (tn__step_stop(s->step) != TN__GO_ON) notify(s); /* closed or cancelled before it was listed */
 }
 
-static void unlist_step(tn__opened *on, notice *s)
+static void unlist_step(tn__session_base *on, notice *s)
 {
+  /* Deregister first and without the lock: this waits for a running callback, which takes the lock. */
   if (s->key != 0) tn_cancellation_deregister(s->step->cancellation, s->key);
   tn__mutex_lock(&on->steps_mu);
   while (s->running) tn__cond_wait(&on->notified, &on->steps_mu);
@@ -74,7 +81,8 @@ static void unlist_step(tn__opened *on, notice *s)
   tn__mutex_unlock(&on->steps_mu);
 }
 
-tn_status tn__cancel_notify_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err)
+tn_status tn__cancel_notify_run(tn__session_base *on, tn__step_fn fn, tn_executable *executable, tn_step *step,
+                                tn_error *err)
 {
   notice n = { .on = on, .step = step };
   list_step(on, &n);

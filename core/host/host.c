@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of include/tenon/host.h, filled from the lists of that header: if a list names a function that the library
- * lacks, linking fails. And what else the rooms below get from here: the source of missing ops, the containers of a
+ * lacks, linking fails. Also the hooks that lower rooms call: the source of missing ops, and the containers of a
  * factory. */
 #include <core/host/host.h>
 
@@ -43,7 +43,7 @@ static const struct {
   TN_HOST_KIT(NAMED, NAMED_VOID)
 };
 
-/* The only extensions so far are those functions, each in its first version. */
+/* The only extensions so far are these functions, each in version 1. */
 static const void *get_extension(const char *name, uint32_t version)
 {
   if (name == NULL || version != 1) return NULL;
@@ -81,7 +81,7 @@ void tn__host_install(void)
 
 /* ---- ops of plugins ---- */
 
-/* Where the op table looks for an op that it lacks: in plugins (core/registry/kernel_plugins.c). */
+/* The op table looks for a missing op in plugins (core/registry/kernel_plugins.c). */
 static void load_op(const char *name, size_t size)
 {
   tn__host_install();
@@ -94,6 +94,7 @@ const tn__op_source_fns tn__op_source = { tn__registry_offers_op, load_op, tn__r
 
 static void free_containers(void *slot) { tn__containers_unref(slot); }
 
+/* If two threads make the set at once, the first tn__factory_set_slot wins and the other thread uses its set. */
 tn__containers *tn__factory_containers(tn__factory *factory)
 {
   tn__containers *set = tn__factory_slot(factory);

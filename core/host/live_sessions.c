@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The live sessions of the process: unique pairs of name and version, a reset of all sessions of a factory, fork. */
+/* The live sessions of the process: unique names and versions, a reset of all sessions of a factory, detection of
+ * fork. */
 #include <core/kit/hooks.h>
 #include <core/host/host.h>
 #include <pthread.h>
 #include <string.h>
 
 static tn__mutex list_mu = TN__MUTEX_INIT("live sessions", TN_RANK_SESSION_LIST);
-static tn__opened *list; /* guarded by list_mu */
+static tn__session_base *list; /* guarded by list_mu */
 _Atomic uint32_t tn__fork_seen;
-static _Atomic uint32_t existed, creating; /* whether there was a session; calls that make one */
+static _Atomic uint32_t existed;  /* 1: there has been a session */
+static _Atomic uint32_t creating; /* calls in progress that make one */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* If the process forks before it has sessions, the child may use them. */
@@ -46,14 +48,14 @@ void tn__live_sessions_end(tn_status status)
 
 /* ---- sessions ---- */
 
-tn_status tn__live_sessions_add(tn__opened *on, tn_error *err)
+tn_status tn__live_sessions_add(tn__session_base *on, tn_error *err)
 {
   tn__containers *set =
       on->isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(on->factory));
   if (set == NULL) return tn__no_memory(err, "containers", 0);
   tn_status st = TN_OK;
   tn__mutex_lock(&list_mu);
-  for (const tn__opened *other = list; other != NULL && on->name[0] != 0; other = other->next)
+  for (const tn__session_base *other = list; other != NULL && on->name[0] != 0; other = other->next)
     if (other->version == on->version && strcmp(other->name, on->name) == 0)
       st = tn_error_set(err, TN_INVALID_ARGUMENT, "a live session has the name '%s' and version %lld already",
                         on->name, (long long)on->version); /* S-LIFE-15 */
@@ -70,7 +72,7 @@ tn_status tn__live_sessions_add(tn__opened *on, tn_error *err)
   return st;
 }
 
-void tn__live_sessions_remove(tn__opened *on)
+void tn__live_sessions_remove(tn__session_base *on)
 {
   tn__mutex_lock(&list_mu);
   if (on->listed) {
@@ -92,13 +94,13 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
   tn__factory *factory = tn__factory_by_self(self);
   if (factory == NULL)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "tn_kit_reset: the factory is not registered: hand on the self of reset");
+                        "tn_kit_reset: the factory is not registered: pass the self of reset");
   tn__containers *set = tn__factory_slot(factory); /* NULL: no session has used one */
   tn__container *old = NULL;
-  tn__opened *shut = NULL;
+  tn__session_base *shut = NULL;
   tn_status st = TN_OK;
   tn__mutex_lock(&list_mu);
-  for (tn__opened *on = list; on != NULL; on = on->next) {
+  for (tn__session_base *on = list; on != NULL; on = on->next) {
     if (on->self != self || !on->kind->shut(on)) continue;
     on->next_shut = shut;
     shut = on;
@@ -107,7 +109,7 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
   else if (set != NULL) st = tn__containers_detach(set, containers, n, &old, err);
   tn__mutex_unlock(&list_mu);
   while (shut != NULL) {
-    tn__opened *next = shut->next_shut;
+    tn__session_base *next = shut->next_shut;
     shut->kind->tell(shut);
     shut = next;
   }

@@ -73,7 +73,7 @@ tn_plan_layout *tn__kit_layout_alone(tn_plan *plan, tn__layout *layout)
   return l;
 }
 
-void tn__kit_layout_alone_free(tn_plan_layout *layout)
+void tn__kit_layout_alone_destroy(tn_plan_layout *layout)
 {
   if (layout == NULL) return;
   tn__arena_fini(&layout->arena);
@@ -438,11 +438,11 @@ static tn_status call_kernel(tn_step *step, const tn__layout *l, const tn__tape 
 {
   const tn__plan_kernel *kernel = tn__layout_kernel(l, t->instr);
   const tn__plan_instr *instr = &l->plan->instrs[t->instr];
-  tn__apart apart = { .layout = l, .outputs = outputs, .made = made };
+  tn__external_call apart = { .layout = l, .outputs = outputs, .made = made };
   tn__call c = { .ctx = { .struct_size = sizeof c.ctx,
                           .state = t->state,
                           .shape_state = t->shape_state,
-                          .scratch = tn__somewhere(scratch),
+                          .scratch = tn__non_null(scratch),
                           .inputs = inputs,
                           .outputs = outputs,
                           .n_inputs = t->n_inputs,

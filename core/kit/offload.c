@@ -200,7 +200,7 @@ static void offload_unref(tn__offload *offload)
 /* The handles are released, and it is not in the list. */
 static void free_parts(tn__offloaded *o)
 {
-  tn__kit_layout_alone_free(o->shapes);
+  tn__kit_layout_alone_destroy(o->shapes);
   tn__free(o->slots, o->slots_bytes);
   offload_unref(o->offload);
   tn__free(o, o->block_bytes);
@@ -363,7 +363,7 @@ static tn_status offer_parts(tn__run *run, tn__instance *in)
   if (o == NULL && run->plan->segments[base->segment - run->plan->segments].kind == TN__SEGMENT_TAPE &&
       is_worth_asking(run->plan, base)) {
     cutter c = { .plan = run->plan, .layout = base, .depth = run->step->depth };
-    atomic_store_explicit(&tn__offloaded_free, free_offloaded, memory_order_release);
+    atomic_store_explicit(&tn__offloaded_destroy, free_offloaded, memory_order_release);
     st = offer_all(&c, run->offload, run->err);
     if (st == TN_OK) o = publish(base, c.made);
   }

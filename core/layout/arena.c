@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arena offsets by liveness. Blocks are handed out in the order in which they begin to live, best fit among the gaps; a
- * block's place is free again after its last instruction. */
+/* Arena offsets by liveness. Blocks are placed in the order in which they begin to live, in the best-fitting gap. A
+ * block's place becomes free after its last instruction. */
 #include <core/layout/layout.h>
 
 /* A gap of the arena; gaps are kept sorted by offset. */
@@ -29,6 +29,7 @@ static void remove_gap(space *s, size_t at)
   __builtin_memmove(s->gaps + at, s->gaps + at + 1, (s->n - at) * sizeof *s->gaps);
 }
 
+/* Frees a place, and joins it with adjacent gaps. False if memory is exhausted. */
 static bool give_back(space *s, size_t offset, size_t bytes)
 {
   size_t at = 0;
@@ -51,6 +52,8 @@ static bool give_back(space *s, size_t offset, size_t bytes)
   return insert_gap(s, at, offset, bytes);
 }
 
+/* The offset of the smallest gap that is large enough. If there is none, the arena grows, by the missing bytes only if
+ * its end is a gap. */
 static size_t take(space *s, size_t bytes)
 {
   size_t best = SIZE_MAX;
@@ -77,7 +80,8 @@ static size_t take(space *s, size_t bytes)
   return offset;
 }
 
-/* Blocks that live, a binary heap with the one that ends first on top. */
+/* ---- live blocks: a binary heap, the one that ends first on top ---- */
+
 static void sift_down(const tn__life *lives, uint32_t *heap, size_t n, size_t i)
 {
   for (;;) {
@@ -108,7 +112,7 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size
 {
   space s = { 0 };
   uint32_t *heap = tn__alloc_array(n + 1, sizeof *heap);
-  size_t live = 0, total = 0, now = 0, most = 0; /* now, most: bytes that live */
+  size_t live = 0, total = 0, now = 0, most = 0; /* number of live blocks; bytes of all; live bytes, maximum of these */
   bool ok = heap != NULL;
   for (size_t i = 0; ok && i < n; i++) {
     while (ok && live > 0 && lives[heap[0]].last < lives[i].first) {
@@ -118,7 +122,7 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size
       heap[0] = heap[--live];
       sift_down(lives, heap, live, 0);
     }
-    size_t bytes = tn__round_up(lives[i].bytes, TN_ALIGN); /* 0 when what a kernel asked for is near SIZE_MAX */
+    size_t bytes = tn__round_up(lives[i].bytes, TN_ALIGN); /* wraps to 0 if a kernel requests nearly SIZE_MAX */
     if (bytes < lives[i].bytes || !tn__size_add(total, bytes, &total) || total > PTRDIFF_MAX) {
       tn__free(heap, (n + 1) * sizeof *heap);
       tn__free(s.gaps, s.room * sizeof *s.gaps);

@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other orders in which blocks get their place in the arena. Handed out in the order in which they begin to live,
- * blocks of changing sizes leave gaps that later ones do not fit; the large ones first, each at the lowest offset that
- * is free for as long as it lives, mostly need no more than what lives at one time. Several orders are tried until one
- * does. */
+/* Other orders in which blocks are placed in the arena. In the order in which they begin to live, blocks of varying
+ * sizes leave gaps that later ones do not fit. If large blocks are placed first, each at the lowest offset that is free
+ * while it lives, the arena is mostly no larger than the maximum of live bytes. Several orders are tried until the
+ * arena is as small as that. */
 #include <core/layout/layout.h>
 
-#define MOST_WORK 400000 /* comparisons of blocks in all tries: about a millisecond */
-#define SPAN 8           /* instructions of a bucket */
-#define MOST_BUCKETS 8   /* that a block is listed in; longer lives stand in a list of their own */
+#define MOST_WORK 400000 /* maximum comparisons of blocks in all tries: about a millisecond */
+#define SPAN 8           /* instructions per bucket */
+#define MOST_BUCKETS 8   /* maximum buckets that list a block; blocks that live longer are in a list of their own */
 
 typedef struct entry {
-  uint32_t block, next; /* next: 1 + its number; 0 = none */
+  uint32_t block, next; /* next: 1 + index of the next entry; 0 = none */
 } entry;
 
-/* Placed blocks by the time in which they live. */
+/* Placed blocks, in buckets by the time in which they live. */
 typedef struct packer {
-  const tn__life *lives;
-  size_t n, n_buckets, n_entries, work;
+  const tn__life *lives; /* borrowed */
+  size_t n, n_buckets, n_entries;
+  size_t work;       /* comparisons so far */
   uint32_t begin;    /* first instruction */
-  uint32_t *order;
-  size_t *offsets;   /* of the try under way */
-  uint32_t *buckets; /* 1 + entry; the last one has the long lives */
+  uint32_t *order;   /* blocks, in the order in which they are placed */
+  size_t *offsets;   /* by block, in the current try */
+  uint32_t *buckets; /* 1 + index of the first entry; 0 = empty. The last bucket has the long lives */
   entry *entries;
-  uint32_t *seen;    /* by block: 1 + the block that looked at it last */
-  uint32_t *found;
+  uint32_t *seen;  /* by block: 1 + the block that found it last */
+  uint32_t *found; /* placed blocks that live at the same time as the current one, by offset */
 } packer;
 
 /* ---- orders ---- */
 
 static size_t room(const tn__life *l) { return tn__round_up(l->bytes, TN_ALIGN); }
+/* Instructions for which a block lives; `end` is the last instruction. */
 static double length(const tn__life *l, uint32_t end)
 {
   return (double)((l->last < end ? l->last : end) - l->first) + 1;
 }
 
-/* What goes first has the larger number; `end` is the last instruction. */
+/* Ranks: blocks with larger ones are placed first. */
 static double by_size(const tn__life *l, uint32_t end)
 {
   (void)end;
@@ -46,18 +48,19 @@ static double by_length(const tn__life *l, uint32_t end) { return length(l, end)
 typedef double (*rank_fn)(const tn__life *l, uint32_t end);
 static const rank_fn ranks[] = { by_size, by_area, by_length };
 
-/* Equal ones keep the order in which they begin. */
-static bool goes_before(const packer *p, rank_fn rank, uint32_t end, uint32_t a, uint32_t b)
+/* Whether block a is placed before block b. Blocks of equal rank keep the order in which they begin. */
+static bool precedes(const packer *p, rank_fn rank, uint32_t end, uint32_t a, uint32_t b)
 {
   double x = rank(&p->lives[a], end), y = rank(&p->lives[b], end);
   return x > y || (x == y && a < b);
 }
 
+/* One step of a heapsort: moves order[i] down. */
 static void sift(packer *p, rank_fn rank, uint32_t end, size_t i, size_t n)
 {
   for (size_t child; (child = 2 * i + 1) < n; i = child) {
-    if (child + 1 < n && goes_before(p, rank, end, p->order[child], p->order[child + 1])) child++;
-    if (!goes_before(p, rank, end, p->order[i], p->order[child])) return;
+    if (child + 1 < n && precedes(p, rank, end, p->order[child], p->order[child + 1])) child++;
+    if (!precedes(p, rank, end, p->order[i], p->order[child])) return;
     uint32_t t = p->order[i];
     p->order[i] = p->order[child];
     p->order[child] = t;
@@ -84,6 +87,7 @@ static size_t bucket_of(const packer *p, uint32_t instr)
   return b < p->n_buckets ? b : p->n_buckets - 1;
 }
 
+/* Adds the blocks of a bucket that live at the same time as `block` to p->found. */
 static void look_in(packer *p, size_t bucket, uint32_t block, size_t *n)
 {
   const tn__life *l = &p->lives[block];
@@ -92,7 +96,7 @@ static void look_in(packer *p, size_t bucket, uint32_t block, size_t *n)
     p->work++;
     if (p->seen[other] == block + 1 || p->lives[other].first > l->last || p->lives[other].last < l->first) continue;
     p->seen[other] = block + 1;
-    size_t at = (*n)++; /* by offset: few live at one time */
+    size_t at = (*n)++; /* insertion sort: few blocks live at one time */
     while (at > 0 && p->offsets[p->found[at - 1]] > p->offsets[other]) {
       p->found[at] = p->found[at - 1];
       at--;
@@ -108,7 +112,7 @@ static void list_in(packer *p, size_t bucket, uint32_t block)
   p->buckets[bucket] = (uint32_t)++p->n_entries;
 }
 
-/* The lowest offset where nothing lies that lives at the same time. */
+/* Places a block at the lowest offset where it does not overlap a block that lives at the same time. */
 static void place(packer *p, uint32_t block)
 {
   const tn__life *l = &p->lives[block];
@@ -126,7 +130,8 @@ static void place(packer *p, uint32_t block)
   else for (size_t b = first; b <= last; b++) list_in(p, b, block);
 }
 
-/* Bytes that the order needs; SIZE_MAX when it is not worth going on: `most` are not better, or the work is done. */
+/* Places all blocks in order. Returns the bytes needed; SIZE_MAX if they are not less than `most`, or the maximum of
+ * work is exceeded. */
 static size_t try_order(packer *p, size_t most)
 {
   size_t end = 0;
@@ -136,8 +141,8 @@ static size_t try_order(packer *p, size_t most)
   for (size_t i = 0; i < p->n; i++) {
     uint32_t block = p->order[i];
     place(p, block);
-    size_t behind = p->offsets[block] + room(&p->lives[block]);
-    if (behind > end) end = behind;
+    size_t block_end = p->offsets[block] + room(&p->lives[block]);
+    if (block_end > end) end = block_end;
     if (end >= most || p->work > MOST_WORK) return SIZE_MAX;
   }
   return end;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arena offsets for calls that run at once. As in arena.c blocks are handed out in the order of the tape, best fit
- * among the gaps; but a gap is for a block only when all tasks that touched what lay there have ended by then, in
- * whatever order tasks run: they come before the block's first task, or are that very one, whose calls keep their
- * order. */
+/* Arena offsets for calls that run concurrently. As in arena.c, blocks are placed in the order of the tape, in the
+ * best-fitting gap. But a block may use a gap only if all tasks that touched the blocks that were there have ended by
+ * then, in whatever order tasks run: each comes before the block's first task, or is that very task, whose calls keep
+ * their order. */
 #include <core/layout/layout.h>
 #include <core/layout/tasks.h>
 
-#define MANY_GAPS 256 /* more are put together where they touch, as one that waits for all */
+#define MANY_GAPS 256 /* above this number, adjacent gaps are joined; such a gap waits for the tasks of all */
 
-/* Gaps are sorted by offset. */
 typedef struct gap {
   size_t offset, bytes;
-  uint32_t users; /* in space.sets: tasks that touched it */
+  uint32_t users; /* index in space.sets: tasks that touched it */
 } gap;
 
 typedef struct space {
-  const tn__task_order *order;
-  gap *gaps;
-  uint64_t *sets; /* `words` each: of blocks, in their order; then of gaps that were put together */
+  const tn__task_order *order; /* borrowed */
+  gap *gaps;                   /* by offset */
+  uint64_t *sets; /* bit sets of tasks: those of the blocks, in their order; then those of joined gaps */
   size_t n, room, n_sets, set_room;
   size_t end; /* of the arena so far */
 } space;
@@ -46,7 +45,8 @@ static void remove_gaps(space *s, size_t at, size_t n)
   s->n -= n;
 }
 
-/* The gap takes in the one behind it. */
+/* Joins a gap with the next one if they are adjacent, and touched by the same tasks or there are many gaps. False if
+ * memory is exhausted. */
 static bool join(space *s, size_t at)
 {
   gap *a = &s->gaps[at], *b = &s->gaps[at + 1];
@@ -63,6 +63,7 @@ static bool join(space *s, size_t at)
   return true;
 }
 
+/* Frees a place. False if memory is exhausted. */
 static bool give_back(space *s, size_t offset, size_t bytes, uint32_t users)
 {
   size_t at = 0, end = s->n;
@@ -80,7 +81,7 @@ static bool give_back(space *s, size_t offset, size_t bytes, uint32_t users)
   return at == 0 || join(s, at - 1);
 }
 
-/* Takes bytes from gaps that follow each other. */
+/* Takes bytes from the front of adjacent gaps. */
 static void cut_off(space *s, size_t at, size_t bytes)
 {
   size_t n = 0;
@@ -92,7 +93,8 @@ static void cut_off(space *s, size_t at, size_t bytes)
   remove_gaps(s, at, n);
 }
 
-/* The smallest row of gaps that this task may use and that is large enough, or what is free at the end of the arena. */
+/* The offset of the smallest run of adjacent gaps that the task may use and that is large enough. If there is none, the
+ * arena grows, by the missing bytes only if it ends with such a run. */
 static size_t take(space *s, size_t bytes, uint32_t task)
 {
   size_t best = SIZE_MAX, best_bytes = SIZE_MAX, row = 0, row_bytes = 0;
@@ -106,7 +108,7 @@ static size_t take(space *s, size_t bytes, uint32_t task)
         best_bytes = row_bytes;
       }
       bool at_end = s->gaps[i - 1].offset + s->gaps[i - 1].bytes == s->end;
-      if (best == SIZE_MAX && at_end && i == s->n) { /* it grows */
+      if (best == SIZE_MAX && at_end && i == s->n) { /* extend the last run */
         size_t offset = s->gaps[row].offset;
         s->n = row;
         s->end = offset + bytes;
@@ -126,12 +128,13 @@ static size_t take(space *s, size_t bytes, uint32_t task)
 
 /* ---- blocks ---- */
 
-/* Blocks by the instruction in which they end: a list for each. */
+/* Lists of blocks by the instruction after which they end. */
 typedef struct ends {
   uint32_t *first; /* by instruction of the segment: 1 + block, 0 = none */
   uint32_t *next;  /* by block */
 } ends;
 
+/* Makes the set of the tasks that touch a block. Called once for each block, in order. */
 static bool set_users(space *s, const tn__life *life)
 {
   uint32_t users, task = tn__task_of(s->order, life->first);
@@ -143,7 +146,7 @@ static bool set_users(space *s, const tn__life *life)
   return true;
 }
 
-/* Blocks that ended before instruction `i` of the segment give their places back. */
+/* Frees the places of all blocks that end before instruction `i` of the segment. */
 static bool end_blocks(space *s, const ends *e, const tn__life *lives, uint32_t *at, uint32_t i, size_t *now)
 {
   bool ok = true;
@@ -174,7 +177,7 @@ static tn_status assign(space *s, const ends *e, tn__life *lives, size_t n, size
     now += bytes;
     if (now > *live_bytes) *live_bytes = now;
     uint32_t last = lives[i].last - s->order->begin;
-    if (lives[i].last == UINT32_MAX || last >= s->order->n_instrs) continue; /* until the step ends */
+    if (lives[i].last == UINT32_MAX || last >= s->order->n_instrs) continue; /* needed until the step ends */
     e->next[i] = e->first[last];
     e->first[last] = (uint32_t)i + 1;
   }

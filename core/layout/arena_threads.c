@@ -1,53 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arena offsets for threads that share loops. Each writes a slice of every large value, the first thread the first one,
- * so a line of memory that several values have in turn should be in the same slice of all: then it is in the cache of
- * the core that writes it. Where slices shift, a core fetches what it overwrites from another one, which takes longer
- * than from memory that both share.
+/* Arena offsets for threads that share loops. Each thread writes a slice of every large value, the first thread the
+ * first slice. A cache line that several values use in turn should therefore be in the same slice of all: then it is in
+ * the cache of the core that writes it. If slices are shifted, a core must fetch the lines that it overwrites from the
+ * cache of another core, which takes longer than from shared memory.
  *
- * A step is gone through several times, since a step writes over what the one before wrote. Each block gets the place
- * that costs least by who wrote there last, and how long ago. */
+ * The search simulates the writes of a step. Each block is placed where writing it costs least, given which slice wrote
+ * there last and how long ago. Several rounds are made, since a step overwrites what the previous one wrote. */
 #include <core/layout/layout.h>
 #include <string.h>
 
-#define MOST_SLICES 4
-#define MOST_CHUNKS 512
+#define MOST_SLICES 4     /* maximum threads that are simulated */
+#define MOST_CHUNKS 512   /* maximum and minimum number of chunks in which the arena is simulated */
 #define LEAST_CHUNKS 64
-#define LEAST_SHIFT 8 /* chunks of 256 bytes */
+#define LEAST_SHIFT 8     /* minimum size of a chunk: 256 bytes */
 #define ROUNDS 4
-#define BRIEF 3             /* instructions: what lives longer stands at the edge of a gap, so that gaps stay large */
-#define MOST_WORK 8000000   /* sums added and looked up in all tries: 7 ms, and 18 for 4000 blocks, which are the most
-                             * \ */
-#define WORTH_NS 3000.0     /* saved in a step; less is not worth memory */
+#define BRIEF 3           /* blocks that live for more instructions are placed at the edges of gaps, which stay large */
+#define MOST_WORK 8000000 /* maximum sums computed and looked up in all tries: 7 ms; 18 ms for the maximum of blocks */
+#define WORTH_NS 3000.0   /* minimum gain in a step; less is not worth the memory */
 
-/* What it costs to write a line, in ns: measured on a Xeon 6, with 2 MB of second cache a core. Other programs and the
- * weights have those caches, too, so what was written so many bytes ago is believed to have left its own. */
-#define RECENT (1536 << 10)
-#define OWN 0.7
-#define COLD 2.0
-#define OTHERS 8.0
-#define OTHERS_OLD 4.7
+/* Cost of writing a cache line, in ns, measured on a Xeon 6 with 2 MB of second-level cache per core. Weights and other
+ * programs use these caches, too, so a line is assumed to be evicted once RECENT bytes have been written after it. */
+#define RECENT (1536 << 10) /* bytes */
+#define OWN 0.7             /* in the core's own cache */
+#define COLD 2.0            /* in no cache */
+#define OTHERS 8.0          /* in the cache of another core */
+#define OTHERS_OLD 4.7      /* written by another core, but not recently */
 
-#define NOBODY 255
+#define UNWRITTEN 255
 
 typedef struct sharer {
-  tn__life *lives;
-  size_t n, room, chunk, n_chunks, most_chunks; /* room: bytes that the arena may have */
-  uint32_t slices, shift; /* chunk is 2^shift */
-  double share;    /* of a byte in its chunk */
-  double now;      /* bytes written so far */
-  uint8_t *writer; /* by chunk: the slice that it was in last */
-  double *when;    /* by chunk */
-  double *sums;    /* by slice, then by chunk: what all chunks in front cost */
-  uint32_t *live;  /* blocks that live, by offset */
+  tn__life *lives; /* the caller's */
+  size_t n;
+  size_t room;     /* maximum bytes of the arena */
+  size_t chunk, n_chunks, most_chunks; /* chunk: bytes, 2^shift */
+  uint32_t slices, shift;
+  double share;    /* 1 / chunk */
+  double now;      /* bytes written so far: the clock of the simulation */
+  uint8_t *writer; /* by chunk: the slice that wrote it last; UNWRITTEN = none */
+  double *when;    /* by chunk: the time of that */
+  double *sums;    /* by slice, then by chunk: cost of writing all chunks before this one */
+  uint32_t *live;  /* live blocks, by offset */
   size_t n_live;
-  size_t *offsets, *best;
+  size_t *offsets; /* by block: in this round */
+  size_t *best;    /* by block: in the best round */
   size_t work;
 } sharer;
 
 static size_t rounded(const tn__life *l) { return tn__round_up(l->bytes, TN_ALIGN); }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
+/* Fills s->sums for the current state of the chunks. */
 static void add_up(sharer *s)
 {
   double lines = (double)s->chunk / 64;
@@ -56,14 +59,16 @@ static void add_up(sharer *s)
     for (size_t c = 0; c < s->n_chunks; c++) {
       bool recent = s->now - s->when[c] < RECENT;
       sums[c] = sum;
-      if (s->writer[c] == NOBODY || (s->writer[c] == k && !recent)) sum += COLD * lines;
-      else sum += lines * (s->writer[c] == k ? OWN : recent ? OTHERS : OTHERS_OLD);
+      if (s->writer[c] == UNWRITTEN) sum += COLD * lines;
+      else if (s->writer[c] == k) sum += lines * (recent ? OWN : COLD);
+      else sum += lines * (recent ? OTHERS : OTHERS_OLD);
     }
     sums[s->n_chunks] = sum;
   }
   s->work += s->slices * s->n_chunks;
 }
 
+/* Cost, in ns, of one slice's writing everything below an offset. */
 static double sum_at(const sharer *s, uint32_t slice, size_t offset)
 {
   const double *sums = s->sums + slice * (s->n_chunks + 1) + (offset >> s->shift);
@@ -72,6 +77,7 @@ static double sum_at(const sharer *s, uint32_t slice, size_t offset)
 
 static size_t slice_begin(const sharer *s, const tn__life *l, uint32_t k) { return rounded(l) / s->slices * k; }
 
+/* Cost, in ns, of writing a block at an offset. A block that threads do not share is written by the first one. */
 static double price(const sharer *s, const tn__life *l, size_t offset)
 {
   double ns = 0;
@@ -83,14 +89,14 @@ static double price(const sharer *s, const tn__life *l, size_t offset)
   return ns;
 }
 
-/* The block is written. */
+/* Records that the block is written. */
 static void write_block(sharer *s, const tn__life *l, size_t offset)
 {
   size_t bytes = rounded(l), each = bytes / s->slices;
   for (size_t c = offset / s->chunk; c * s->chunk < offset + bytes; c++) {
     size_t begin = c * s->chunk > offset ? c * s->chunk : offset, end = (c + 1) * s->chunk;
     if (end > offset + bytes) end = offset + bytes;
-    if (end - begin < s->chunk / 2 && s->writer[c] != NOBODY) continue; /* the larger part has another writer */
+    if (end - begin < s->chunk / 2 && s->writer[c] != UNWRITTEN) continue; /* the larger part has another writer */
     size_t slice = !l->shared || each == 0 ? 0 : ((begin + end) / 2 - offset) / each;
     s->writer[c] = (uint8_t)(slice < s->slices ? slice : s->slices - 1);
     s->when[c] = s->now;
@@ -101,6 +107,7 @@ static void write_block(sharer *s, const tn__life *l, size_t offset)
 
 /* ---- places ---- */
 
+/* Removes the blocks that end before instruction `first`. */
 static void end_lives(sharer *s, uint32_t first)
 {
   size_t n = 0;
@@ -110,6 +117,7 @@ static void end_lives(sharer *s, uint32_t first)
   s->n_live = n;
 }
 
+/* Keeps an offset if it costs less than the best so far. */
 static void consider(sharer *s, const tn__life *l, size_t offset, size_t *at, double *least)
 {
   double ns = price(s, l, offset);
@@ -119,6 +127,7 @@ static void consider(sharer *s, const tn__life *l, size_t offset, size_t *at, do
   *least = ns;
 }
 
+/* Considers offsets in a gap: both ends, and, for large blocks that live briefly, all chunks between. */
 static void look_in(sharer *s, const tn__life *l, size_t begin, size_t end, size_t *at, double *least)
 {
   size_t bytes = rounded(l);
@@ -130,7 +139,7 @@ static void look_in(sharer *s, const tn__life *l, size_t begin, size_t end, size
   consider(s, l, end - bytes, at, least);
 }
 
-/* Where the block costs least; false: it does not fit anywhere. */
+/* Places a block where writing it costs least. False if it does not fit anywhere. */
 static bool place(sharer *s, size_t i)
 {
   const tn__life *l = &s->lives[i];
@@ -140,8 +149,8 @@ static bool place(sharer *s, size_t i)
   for (; n < s->n_live; n++) {
     uint32_t other = s->live[n];
     look_in(s, l, begin, s->offsets[other], &at, &least);
-    size_t behind = s->offsets[other] + rounded(&s->lives[other]);
-    if (behind > begin) begin = behind;
+    size_t block_end = s->offsets[other] + rounded(&s->lives[other]);
+    if (block_end > begin) begin = block_end;
   }
   look_in(s, l, begin, s->room, &at, &least);
   if (at == SIZE_MAX) return false;
@@ -153,15 +162,16 @@ static bool place(sharer *s, size_t i)
 
 /* ---- tries ---- */
 
+/* Restarts the simulation with an arena that nothing was written to. */
 static void forget(sharer *s)
 {
-  memset(s->writer, NOBODY, s->n_chunks);
+  memset(s->writer, UNWRITTEN, s->n_chunks);
   memset(s->when, 0, s->n_chunks * sizeof *s->when);
   s->now = RECENT;
 }
 
-/* What writing costs in a step, with blocks at these offsets, or in better places (NULL), which are at s->offsets then;
- * below 0: they do not fit, or it is not worth more work. */
+/* Simulates a step with blocks at these offsets, or, if NULL, with new ones that it stores in s->offsets. Returns the
+ * cost of the writes in ns; negative if the blocks do not fit, or the maximum of work is exceeded. */
 static double go_through(sharer *s, const size_t *offsets)
 {
   double ns = 0;
@@ -174,11 +184,11 @@ static double go_through(sharer *s, const size_t *offsets)
     ns += price(s, l, offset);
     write_block(s, l, offset);
   }
-  s->now += 4 * RECENT; /* weights, and what the program does */
+  s->now += 4 * RECENT; /* between steps, weights and the program use the caches */
   return ns / s->slices;
 }
 
-/* The chunks for an arena of so many bytes. */
+/* Chooses the chunks for an arena of `room` bytes. */
 static void cut(sharer *s, size_t room)
 {
   s->room = room / TN_ALIGN * TN_ALIGN;
@@ -188,7 +198,7 @@ static void cut(sharer *s, size_t room)
   s->n_chunks = room / s->chunk + 1;
 }
 
-/* Of a step after another with the same offsets. */
+/* The cost of a step that follows another one with the same offsets. */
 static double price_of(sharer *s, const size_t *offsets)
 {
   forget(s);
@@ -196,7 +206,8 @@ static double price_of(sharer *s, const size_t *offsets)
   return go_through(s, offsets);
 }
 
-/* The best of some rounds in an arena of at most so many bytes; below 0: there is none. */
+/* Finds the best offsets of some rounds in an arena of at most `room` bytes, and returns their cost; negative if there
+ * are none. */
 static double improve(sharer *s, size_t room)
 {
   double least = -1;
@@ -205,11 +216,11 @@ static double improve(sharer *s, size_t room)
   for (int r = 0; r < ROUNDS; r++) {
     double ns = go_through(s, NULL);
     if (ns < 0) break;
-    if (r == 0 || (least >= 0 && ns >= least)) continue; /* the first one finds nothing written */
+    if (r == 0 || (least >= 0 && ns >= least)) continue; /* in the first round nothing was written before */
     least = ns;
     memcpy(s->best, s->offsets, s->n * sizeof *s->best);
   }
-  return least < 0 ? least : price_of(s, s->best); /* a round wrote over the places of the one before */
+  return least < 0 ? least : price_of(s, s->best); /* `least` was measured after a round with other offsets */
 }
 
 static size_t end_of(const sharer *s)
@@ -220,12 +231,13 @@ static size_t end_of(const sharer *s)
   return end;
 }
 
+/* Tries arenas of two sizes. False if no offsets are better enough: then nothing has changed. */
 static bool try_all(sharer *s, size_t live_bytes, size_t *arena_bytes)
 {
   for (size_t i = 0; i < s->n; i++) s->offsets[i] = s->lives[i].offset;
   cut(s, *arena_bytes);
   double before = price_of(s, s->offsets), after = -1;
-  for (size_t more = 4; after < 0 && more >= 2; more /= 2) { /* a quarter more than what lives, or half as much again */
+  for (size_t more = 4; after < 0 && more >= 2; more /= 2) { /* 5/4 of the live bytes, or else 3/2 */
     after = improve(s, live_bytes + live_bytes / more);
     if (s->work > MOST_WORK) break;
   }
@@ -235,6 +247,7 @@ static bool try_all(sharer *s, size_t live_bytes, size_t *arena_bytes)
   return true;
 }
 
+/* Whether threads share loops, and there are not too many blocks (4000). */
 static bool worth_a_look(const tn__life *lives, size_t n, uint32_t threads, size_t live_bytes, size_t arena_bytes)
 {
   size_t shared = 0;
@@ -247,11 +260,9 @@ bool tn__layout_share(tn__life *lives, size_t n, uint32_t threads, size_t live_b
 {
   if (!worth_a_look(lives, n, threads, live_bytes, *arena_bytes)) return false;
   sharer s = { .lives = lives, .n = n, .slices = threads < MOST_SLICES ? threads : MOST_SLICES };
-  s.most_chunks =
-      MOST_WORK / (8 * s.slices) / n; /* coarser where there are many blocks, so that all rounds can be made */
-  s.most_chunks = s.most_chunks > MOST_CHUNKS    ? MOST_CHUNKS
-                  : s.most_chunks < LEAST_CHUNKS ? LEAST_CHUNKS
-                                                 : s.most_chunks;
+  s.most_chunks = MOST_WORK / (8 * s.slices) / n; /* fewer for many blocks, so that there is time for all rounds */
+  if (s.most_chunks > MOST_CHUNKS) s.most_chunks = MOST_CHUNKS;
+  if (s.most_chunks < LEAST_CHUNKS) s.most_chunks = LEAST_CHUNKS;
   const size_t chunks = MOST_CHUNKS + 1, sums = s.slices * (chunks + 1);
   s.writer = tn__alloc_array(chunks, sizeof *s.writer);
   s.when = tn__alloc_array(chunks, sizeof *s.when);

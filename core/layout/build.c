@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a layout in passes over the instructions of a segment:
  *
- *   prepare   kernels give output shapes, views, scratch
- *   outputs   fetched values get the memory of the step's outputs
- *   lives     from where to where each block is needed
- *   tasks     what may run at once, when more than one thread may work (tasks.h)
- *   in place  an output takes over the block of an input that ends there
+ *   prepare   kernels determine output shapes, views and scratch
+ *   outputs   fetched values are computed in the memory of the step's outputs
+ *   lives     finds how long each block is needed
+ *   tasks     finds calls that may run concurrently, if more than one thread may work (tasks.h)
+ *   in place  an output takes over the block of an input whose last reader is its call
  *   assign    offsets in the arena
  *   tape      the calls, with their operands
- *   aliases   what each step has to bind */
+ *   aliases   values that each step has to bind */
 #include <core/base/stop.h>
 #include <core/layout/builder.h>
 
-/* Values that follow from shapes and are larger than this do not stay with the layout: a step computes them again. No
- * operand of a shape is: two int64 numbers for each of 254 dimensions, as paddings are. */
+/* Maximum size of a value that is kept with the layout because it follows from shapes; steps compute larger ones again.
+ * Operands of shapes are never larger: paddings, the largest, are two int64 for each of 254 dimensions. */
 #define MOST_KNOWN_BYTES 4096
 
+/* Initialises a slot that is not a view. */
 static tn__slot *new_slot(tn__layout_builder *b, uint32_t id, uint32_t value, uint8_t store)
 {
   b->in_place[id] = TN__NONE;
@@ -26,6 +27,7 @@ static tn__slot *new_slot(tn__layout_builder *b, uint32_t id, uint32_t value, ui
 
 /* ---- set-up ---- */
 
+/* The layout's arrays are in its arena, the builder's on the heap. */
 static tn_status allocate(tn__layout_builder *b)
 {
   const tn__segment *seg = b->segment;
@@ -69,7 +71,7 @@ static void builder_fini(tn__layout_builder *b)
     b->layout->slots[p->slot].known = NULL;
     tn__free(p, sizeof *p);
   }
-  tn__task_order_free(b->order);
+  tn__task_order_destroy(b->order);
   tn__free(b->places, b->place_room * sizeof *b->places);
   tn__free(b->again, b->again_room * sizeof *b->again);
   tn__free(b->in_place, (n_slots + 1) * sizeof *b->in_place);
@@ -102,18 +104,19 @@ static tn_status add_entries(tn__layout_builder *b, const tn__entry *entries)
 static tn_status add_constant_slot(tn__layout_builder *b, uint32_t id, uint32_t value)
 {
   const tn_tensor *t = b->plan->values[value].constant;
-  if (b->layout->slots[id].dims == t->dims) return TN_OK; /* it was met before */
+  if (b->layout->slots[id].dims == t->dims) return TN_OK; /* it has its slot already */
   tn__slot *s = new_slot(b, id, value, TN_STORE_CONSTANT);
   s->rank = t->rank;
   s->dims = t->dims;
   s->count = t->count;
   s->bytes = t->bytes;
-  bool decides = t->dtype == TN_INT32 || t->dtype == TN_INT64; /* shapes may follow from it */
+  bool decides = t->dtype == TN_INT32 || t->dtype == TN_INT64; /* prepare may derive shapes from it */
   if (decides) return tn__plan_need_elements(b->plan, value, &s->elements, b->err);
   s->elements = tn__plan_elements(b->plan, value);
   return TN_OK;
 }
 
+/* The inputs as prepare sees them. Only constants, operands and known values have data. */
 static tn_status fill_views(tn__layout_builder *b, const tn__plan_instr *instr, const tn__entry *entries)
 {
   tn_status st = TN_OK;
@@ -131,6 +134,7 @@ static tn_status fill_views(tn__layout_builder *b, const tn__plan_instr *instr, 
   return st;
 }
 
+/* Decides the store of an output, as far as prepare determines it. */
 static tn_status add_output_slot(tn__layout_builder *b, const tn__plan_instr *instr, uint32_t k)
 {
   const struct tn__prepared_output *o = &b->prepared[k];
@@ -143,7 +147,7 @@ static tn_status add_output_slot(tn__layout_builder *b, const tn__plan_instr *in
   size_t bytes;
   if (!tn__size_mul((size_t)o->count, tn_dtype_size(s->dtype), &bytes) || bytes > PTRDIFF_MAX) {
     char text[128];
-    tn_error_set(b->err, TN_RESOURCE_EXHAUSTED, "output %u has shape %s: too many bytes", k,
+    tn_error_set(b->err, TN_RESOURCE_EXHAUSTED, "output %u is too large: its shape is %s", k,
                  tn__format_shape(text, sizeof text, o->dims, o->rank));
     tn_error_set_node(b->err, tn_operation_name(instr->op));
     return TN_RESOURCE_EXHAUSTED;
@@ -158,7 +162,7 @@ static tn_status add_output_slot(tn__layout_builder *b, const tn__plan_instr *in
   return TN_OK;
 }
 
-/* Where outputs may be written over inputs, in the order in which the kernel named them. */
+/* Records the inputs over which outputs may be written, in the order in which the kernel named them. */
 static tn_status add_places(tn__layout_builder *b, const tn__plan_instr *instr, const tn__prepared *p)
 {
   if (!tn__grow((void **)&b->places, &b->place_room, b->n_places + p->n_pairs, sizeof *b->places))
@@ -172,7 +176,8 @@ static tn_status add_places(tn__layout_builder *b, const tn__plan_instr *instr, 
   return TN_OK;
 }
 
-/* Whether an instruction is computed now: its outputs follow from shapes, and what it reads is at hand. */
+/* Whether an instruction is computed now: its outputs follow from shapes, and the elements of its inputs are
+ * available. */
 static bool is_known(const tn__layout_builder *b, const tn__plan_instr *instr, const tn__prepared *p)
 {
   if (p->kernel == NULL || instr->n_outputs == 0) return false;
@@ -183,7 +188,8 @@ static bool is_known(const tn__layout_builder *b, const tn__plan_instr *instr, c
   return true;
 }
 
-/* Memory of the layout for a known value, or, for one that is too large to stay, until the layout is made. */
+/* Allocates memory for a known value: in the layout's arena, or, if it is too large to keep, until the layout is
+ * made. */
 static tn_status give_memory(tn__layout_builder *b, uint32_t slot, bool stays)
 {
   tn__slot *s = &b->layout->slots[slot];
@@ -201,6 +207,7 @@ static tn_status give_memory(tn__layout_builder *b, uint32_t slot, bool stays)
   return s->known == NULL ? tn__builder_no_memory(b) : TN_OK;
 }
 
+/* Whether all outputs are small enough to be kept. */
 static bool outputs_stay(const tn__layout_builder *b, const tn__plan_instr *instr)
 {
   for (uint32_t k = 0; k < instr->n_outputs; k++)
@@ -208,7 +215,8 @@ static bool outputs_stay(const tn__layout_builder *b, const tn__plan_instr *inst
   return true;
 }
 
-/* Gives the outputs memory and calls the kernel. Views of known inputs have their memory. */
+/* Computes the outputs now. Those that are views of known inputs use their memory; the kernel is called for the others,
+ * if there are any. */
 static tn_status know(tn__layout_builder *b, const tn__plan_instr *instr, tn__prepared *p)
 {
   const tn__layout *l = b->layout;
@@ -243,13 +251,15 @@ static tn_status know(tn__layout_builder *b, const tn__plan_instr *instr, tn__pr
   return st;
 }
 
+/* Counts the readers of constants that have packed forms of them. */
 static void count_packed(tn__layout_builder *b, const tn__plan_instr *instr)
 {
   for (uint32_t k = 0; k < instr->n_inputs; k++)
     if (b->has_form[k]) b->packed[tn__input_slots(b, instr)[k]]++;
 }
 
-/* Whether an input of the instruction is there while the layout is made, and perhaps not afterwards. */
+/* Whether the elements of an input are available only while the layout is made: a known value that is not kept, or a
+ * constant that may be released. prepare cannot be called again then. */
 static bool reads_passing(const tn__layout_builder *b, const tn__plan_instr *instr)
 {
   const tn__layout *l = b->layout;
@@ -261,7 +271,7 @@ static bool reads_passing(const tn__layout_builder *b, const tn__plan_instr *ins
   return false;
 }
 
-/* Notes which operands decided something by their values; whether the instruction reads one. */
+/* Marks the operands whose values decided something. Returns whether the instruction reads an operand. */
 static bool note_operands(tn__layout_builder *b, const tn__prepared *p, bool known)
 {
   const tn__plan_instr *instr = p->instr;
@@ -274,7 +284,8 @@ static bool note_operands(tn__layout_builder *b, const tn__prepared *p, bool kno
   return reads;
 }
 
-/* Notes what an instruction that reads an operand said, so that it can be asked again for another value. */
+/* Records the result of prepare for an instruction that reads an operand, for comparison when it is prepared again with
+ * another value. If that is impossible, the layout is fixed. */
 static tn_status note_again(tn__layout_builder *b, uint32_t i, const tn__prepared *p, bool known)
 {
   tn__layout *l = b->layout;
@@ -290,13 +301,13 @@ static tn_status note_again(tn__layout_builder *b, uint32_t i, const tn__prepare
     return tn__builder_no_memory(b);
   for (uint32_t k = 0; k < instr->n_outputs; k++) views[k] = p->outputs[k].view;
   for (size_t k = 0; k < p->n_pairs; k++) pairs[k] = p->pairs[k];
-  b->again[l->n_again++] = (tn__again){ .instr = i, .tape = TN__NONE, .scratch_bytes = p->ctx.scratch_bytes,
+  b->again[l->n_again++] = (tn__prepare_memo){ .instr = i, .tape = TN__NONE, .scratch_bytes = p->ctx.scratch_bytes,
                                         .views = views, .pairs = pairs, .n_pairs = p->n_pairs,
                                         .any_values = p->any_values };
   return TN_OK;
 }
 
-/* Their calls are known in the end. */
+/* Copies these results to the layout. Runs after the tape has been made, since they name their calls. */
 static tn_status keep_again(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;
@@ -310,6 +321,7 @@ static tn_status keep_again(tn__layout_builder *b)
   return TN_OK;
 }
 
+/* Prepares one instruction, makes the slots of its outputs, and computes them if they are known. */
 static tn_status prepare_one(tn__layout_builder *b, uint32_t i, const tn__entry *entries, tn__prepared *p)
 {
   const tn__plan_instr *instr = &b->plan->instrs[i];
@@ -333,8 +345,8 @@ static tn_status prepare_one(tn__layout_builder *b, uint32_t i, const tn__entry 
   return st == TN_OK && known ? know(b, instr, p) : st;
 }
 
-/* A large constant whose readers all have forms of their own is let go; what a kernel reads is had again, if need
- * be. */
+/* Releases the elements of large constants whose readers all have packed forms of them. Makes the elements of other
+ * constants again if they have been released, and keeps them. */
 static tn_status settle_constants(tn__layout_builder *b)
 {
   tn_status st = TN_OK;
@@ -363,7 +375,7 @@ static tn_status prepare_all(tn__layout_builder *b, const tn__entry *entries)
     const tn__plan_instr *instr = &b->plan->instrs[i];
     if (tn__instr_kernels(instr) != NULL || instr->n_outputs > 0) st = prepare_one(b, i, entries, &p);
     if (__builtin_expect(tn__stopped_now(), 0))
-      st = tn__prepare_check(instr->op, b->err); /* whatever the kernel made of it */
+      st = tn__prepare_check(instr->op, b->err); /* replaces the kernel's status */
   }
   tn__free(p.pairs, p.pair_room * sizeof *p.pairs);
   return st;
@@ -389,7 +401,7 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   if (st == TN_OK) st = tn__layout_tape(&b);
   if (st == TN_OK) st = keep_again(&b);
   if (st == TN_OK) st = tn__layout_binds(&b);
-  if (st == TN_OK && b.order != NULL) st = tn__tasks_make(b.order, l, err);
+  if (st == TN_OK && b.order != NULL) st = tn__tasks_build(b.order, l, err);
   builder_fini(&b);
   if (st == TN_OK) tn__packs_forget(plan);
   else if (tn__stopped_now()) tn__packs_leave(l);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of layouts: a short list for each segment, latest used first. A step that meets the shapes of the step
- * before compares them with the first one and is done. */
+/* The cache of layouts: a short list for each segment, most recently used first. A step with the same shapes as the
+ * previous one finds its layout at the first comparison. plan->mu guards the lists.
+ *
+ * The key of a layout: for each entry its rank and dimensions, as int64; then the bytes of the operands. */
 #include <core/layout/layout.h>
 
-/* Shape and operand bytes of an entry go into the key. Strings and handles never decide a shape by their bytes. */
+/* Size of operand j in the key. Strings and handles have none: their bytes never decide a shape. */
 static size_t operand_bytes(const tn_plan *plan, const tn__segment *s, const tn__entry *entries, uint32_t j)
 {
   uint32_t e = s->operands[j];
@@ -45,7 +47,8 @@ static bool same_shapes(const tn__layout *l, const tn__entry *entries)
   return true;
 }
 
-/* Compares in place, so that the common case copies nothing. */
+/* Compares entries with the layout directly, so that a hit makes no key. Operands whose value decided nothing may
+ * differ. */
 bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *entries)
 {
   const tn__segment *s = l->segment;
@@ -62,8 +65,8 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
   return true;
 }
 
-/* Finds a layout and moves it to the front; mu is held. One of other kernels is about to be dropped: a workspace that
- * is made now would keep it for good. */
+/* Finds a layout, moves it to the front and adds a reference. plan->mu is held. Ignores layouts with older kernels:
+ * they are about to be dropped, and a workspace made for one now would keep it forever. */
 static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *entries)
 {
   uint32_t generation = atomic_load(&plan->upgrade.generation);
@@ -82,7 +85,8 @@ static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *e
   return NULL;
 }
 
-/* Puts a new layout in front; gives back the one that falls off the end. */
+/* Inserts a new layout at the front. Returns the one that the list has no room for, NULL = none; the caller releases it
+ * after unlocking. plan->mu is held. */
 static tn__layout *insert_locked(tn_plan *plan, tn__segment *s, tn__layout *l)
 {
   tn__assert_held(&plan->mu);
@@ -97,11 +101,13 @@ static tn__layout *insert_locked(tn_plan *plan, tn__segment *s, tn__layout *l)
   return old;
 }
 
-#define MOST_TRIES 4 /* to share a layout, before one of its own is made */
+#define MOST_TRIES 4 /* maximum attempts to share a layout before a new one is made */
 
+/* The layout that has the arrays. */
 static const tn__layout *base_of(const tn__layout *l) { return l->base != NULL ? l->base : l; }
 
-/* A layout for the same shapes that other values of the operands may share, none of those tried before. */
+/* A new reference to a layout for the same shapes whose arrays can be shared by other values of the operands. Skips
+ * those tried before; NULL if there is none left. */
 static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entry *entries, const tn__layout **tried,
                              size_t n)
 {
@@ -117,7 +123,7 @@ static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entr
   return l;
 }
 
-/* Outside the lock: kernels' prepare runs here, and several steps may do the same work at once. */
+/* Makes a layout. Called without the lock, since kernels' prepare runs here; several threads may make the same one. */
 static tn_status make(tn_plan *plan, tn__segment *s, const tn__entry *entries, tn__layout **out, tn_error *err)
 {
   const tn__layout *tried[MOST_TRIES];
@@ -156,13 +162,12 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   tn__mutex_lock(&plan->mu);
   tn__layout *old = NULL;
   *out = find_locked(plan, s, entries);
-  if (*out == NULL &&
-      made->generation != atomic_load(&plan->upgrade.generation)) { /* good for this step, not to be kept */
-    *out = made;
-    made = NULL;
-  } else if (*out == NULL) {
-    old = insert_locked(plan, s, made);
-    atomic_fetch_add_explicit(&made->refs, 1, memory_order_relaxed);
+  if (*out == NULL) {
+    /* if kernels were replaced meanwhile, the layout serves this step only */
+    if (made->generation == atomic_load(&plan->upgrade.generation)) {
+      old = insert_locked(plan, s, made);
+      atomic_fetch_add_explicit(&made->refs, 1, memory_order_relaxed);
+    }
     *out = made;
     made = NULL;
   }
@@ -174,6 +179,8 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
 
 /* ---- for the plan ---- */
 
+/* The plan's kernels have changed. Advances the generation first, so that no layout with the old kernels is entered
+ * after its segment's list was emptied. Layouts are released without the lock. */
 static void drop_layouts(tn_plan *plan)
 {
   tn__mutex_lock(&plan->mu);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order of effects, by the last instruction that touched each resource. */
 #include <core/layout/effect_order.h>
 
 #include <core/graph/graph_internal.h>
@@ -20,10 +21,11 @@ void tn__effect_order_fini(tn__effect_order *o)
   tn__free(o->waits, o->wait_room * sizeof *o->waits);
 }
 
-/* ---- which resource it is ---- */
+/* ---- identifying resources ---- */
 
 static bool is_resource(const tn_plan *plan, uint32_t value) { return plan->values[value].dtype == TN_RESOURCE; }
 
+/* The number of inputs that are resources; *first is the value of the first one. */
 static uint32_t n_resources(const tn_plan *plan, const tn__plan_instr *instr, uint32_t *first)
 {
   uint32_t n = 0;
@@ -35,8 +37,8 @@ static uint32_t n_resources(const tn_plan *plan, const tn__plan_instr *instr, ui
   return n;
 }
 
-/* The node that names the resource of a handle: ops that are given a reference and give one give the same. NULL: nobody
- * knows. */
+/* The operation that names the resource of a handle; NULL if it is unknown. Looks through identities, and through ops
+ * that take a reference and return one: it is the same reference. */
 static const tn_operation *maker_of(const tn_plan *plan, uint32_t value)
 {
   for (;;) {
@@ -45,13 +47,14 @@ static const tn_operation *maker_of(const tn_plan *plan, uint32_t value)
     const tn__plan_instr *instr = &plan->instrs[v->producer];
     if (!tn__operation_is_own(instr->op)) return NULL;
     if (instr->n_inputs == 0) return instr->op;
-    bool hands_on = (instr->traits & TN_TRAIT_IDENTITY) != 0 && instr->n_inputs == 1;
+    bool forwards = (instr->traits & TN_TRAIT_IDENTITY) != 0 && instr->n_inputs == 1;
     bool by_reference = instr->n_inputs == tn_operation_n_inputs(instr->op) && v->output.op == instr->op &&
                         tn__dtype_is_ref(tn_operation_output_dtype(instr->op, (size_t)v->output.index));
-    if ((!hands_on && !by_reference) || n_resources(plan, instr, &value) != 1) return NULL;
+    if ((!forwards && !by_reference) || n_resources(plan, instr, &value) != 1) return NULL;
   }
 }
 
+/* A string attribute; false if the operation has no such attribute. */
 static bool text_of(const tn_operation *op, const char *name, const char **text, size_t *n)
 {
   *text = "";
@@ -60,8 +63,9 @@ static bool text_of(const tn_operation *op, const char *name, const char **text,
          tn_operation_attr_string(op, name, text, n, NULL) == TN_OK;
 }
 
-/* Some nodes without a shared name are named as the node is, some share one resource: either counts as what the other
- * is. */
+/* The key of the resource that an operation names: container and shared name, in o->keys. NULL with *size 0 if it has
+ * no such attributes; NULL with a size if memory is exhausted. Without a shared name, most ops use the name of the
+ * node; all VarHandleOps of a container share one resource. */
 static char *key_of(tn__effect_order *o, const tn_operation *op, size_t *size)
 {
   const char *container, *name;
@@ -81,7 +85,7 @@ static char *key_of(tn__effect_order *o, const tn_operation *op, size_t *size)
   return key;
 }
 
-/* *resource: its number, or TN__NONE when the node does not name one. */
+/* Stores the number of the resource that op names, or TN__NONE if it names none. False if memory is exhausted. */
 static bool find_resource(tn__effect_order *o, const tn_operation *op, uint32_t *resource)
 {
   size_t size;
@@ -101,6 +105,7 @@ static bool find_resource(tn__effect_order *o, const tn_operation *op, uint32_t 
 
 /* ---- the order ---- */
 
+/* Adds an instruction to the waits. */
 static bool wait_for(tn__effect_order *o, uint32_t instr)
 {
   if (instr == TN__NONE) return true;
@@ -109,6 +114,7 @@ static bool wait_for(tn__effect_order *o, uint32_t instr)
   return true;
 }
 
+/* An effect on one resource waits for the previous effect on it, or else for the barrier. */
 static bool touch(tn__effect_order *o, uint32_t resource, uint32_t instr)
 {
   uint32_t before = o->last[resource];
@@ -122,7 +128,8 @@ static bool touch(tn__effect_order *o, uint32_t resource, uint32_t instr)
   return wait_for(o, before);
 }
 
-static bool come_after_all(tn__effect_order *o, uint32_t instr)
+/* Makes the instruction a barrier. It waits for the last effects on all resources touched since the previous one. */
+static bool make_barrier(tn__effect_order *o, uint32_t instr)
 {
   bool ok = o->n_touched > 0 || wait_for(o, o->barrier);
   for (uint32_t i = 0; ok && i < o->n_touched; i++) {
@@ -134,6 +141,7 @@ static bool come_after_all(tn__effect_order *o, uint32_t instr)
   return ok;
 }
 
+/* Traits of ops whose effects are not limited to the resources that they name. */
 #define OF_MANY (TN_TRAIT_FUNCTION_CALL | TN_TRAIT_MAY_WAIT)
 
 bool tn__effect_order_add(tn__effect_order *o, uint32_t i)
@@ -147,7 +155,7 @@ bool tn__effect_order_add(tn__effect_order *o, uint32_t i)
   if (n == 0 && known && (instr->traits & TN_TRAIT_RANDOM) != 0) return true;
   if (n == 0 && known && instr->n_inputs == 0) {
     if (!find_resource(o, instr->op, &resource)) return false;
-    return resource == TN__NONE ? come_after_all(o, i) : touch(o, resource, i);
+    return resource == TN__NONE ? make_barrier(o, i) : touch(o, resource, i);
   }
   bool ok = true;
   for (uint32_t k = 0; k < instr->n_inputs && known && ok; k++) {
@@ -157,7 +165,7 @@ bool tn__effect_order_add(tn__effect_order *o, uint32_t i)
     known = resource != TN__NONE;
   }
   if (!ok) return false;
-  if (!known || n == 0) return come_after_all(o, i);
+  if (!known || n == 0) return make_barrier(o, i);
   for (uint32_t k = 0; k < instr->n_inputs && ok; k++) {
     uint32_t value = tn__instr_inputs(plan, instr)[k];
     if (is_resource(plan, value)) ok = find_resource(o, maker_of(plan, value), &resource) && touch(o, resource, i);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which order the effects of a segment happen: those on one resource in the order of the tape, those on different
- * ones in any.
+/* The order of effects in a segment: effects on one resource happen in the order of the tape; effects on different
+ * resources may happen concurrently.
  *
- * Which resource it is is known where the handle comes from an op of the library that has a container and a name. An
- * effect on a handle from elsewhere, an op of a plugin, a call of a function and what does something to the world come
- * after all effects before them and before all behind them. A random op has a state of its own and waits for nobody. */
+ * Two resources are known to be different only if their handles come from ops of the library with a container and a
+ * name. These are barriers, which come after all earlier effects and before all later ones: effects on any other
+ * handle, ops of plugins, calls of functions, and effects on the world. A random op has a state of its own and waits
+ * for nothing. */
 #ifndef TN_CORE_LAYOUT_EFFECT_ORDER_H
 #define TN_CORE_LAYOUT_EFFECT_ORDER_H
 
@@ -13,21 +14,21 @@
 #include <core/plan/plan.h>
 
 typedef struct tn__effect_order {
-  const tn_plan *plan;
-  tn__map by_key; /* of resources, to 1 + their place in `last` */
+  const tn_plan *plan; /* borrowed */
+  tn__map by_key;      /* from the key of a resource to 1 + its number */
   tn__arena keys;
-  uint32_t *last;    /* by resource: the last instruction that touched it since the barrier, or TN__NONE */
-  uint32_t *touched; /* resources that were, since then */
-  uint32_t *waits;   /* of the instruction that was added last */
+  uint32_t *last;    /* by resource: the last instruction since the barrier that touched it; TN__NONE = none */
+  uint32_t *touched; /* the resources touched since the barrier */
+  uint32_t *waits;   /* the instructions that the one added last must wait for */
   size_t last_room, touched_room, wait_room;
   uint32_t n_last, n_touched, n_waits;
-  uint32_t barrier; /* the last instruction that came after all before it, or TN__NONE */
+  uint32_t barrier; /* the last barrier; TN__NONE = none */
 } tn__effect_order;
 
 void tn__effect_order_init(tn__effect_order *o, const tn_plan *plan);
 void tn__effect_order_fini(tn__effect_order *o);
-/* The next instruction of the tape; then o->waits are those that it comes after, n_waits of them. False without
- * memory. */
+/* Adds the next instruction of the tape, and stores the n_waits instructions that it must wait for in o->waits. False
+ * if memory is exhausted. */
 bool tn__effect_order_add(tn__effect_order *o, uint32_t instr);
 
 #endif

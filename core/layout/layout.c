@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a layout. */
+/* Releases layouts. */
 #include <core/layout/layout.h>
 
-_Atomic(tn__offloaded_free_fn) tn__offloaded_free;
+_Atomic(tn__offloaded_destroy_fn) tn__offloaded_destroy;
 
 void tn__layout_unref(tn__layout *l)
 {
   if (l == NULL || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1) return;
   struct tn__offloaded *offloaded = atomic_load_explicit(&l->offloaded, memory_order_acquire);
-  if (offloaded != NULL) atomic_load_explicit(&tn__offloaded_free, memory_order_acquire)(offloaded);
+  if (offloaded != NULL) atomic_load_explicit(&tn__offloaded_destroy, memory_order_acquire)(offloaded);
   for (uint32_t i = l->segment->begin; l->shape_states != NULL && i < l->segment->end; i++) {
     void *state = l->shape_states[i - l->segment->begin];
     if (state == NULL) continue;

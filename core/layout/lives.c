@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout's memory: which values are the step's outputs, how long each block is needed, what takes over whose, and,
- * where several threads may work, what runs at once. */
+/* The memory of a layout: decides which values are computed in the step's outputs, how long each block is needed, which
+ * outputs are written over inputs, and, if several threads may work, which calls run concurrently. */
 #include <core/layout/builder.h>
 #include <core/tensor/account.h>
 
-/* Of calls, for the cut into tasks: of any, and by element where the kernel does not say. */
-#define CALL_NS 30.0
-#define ELEMENT_NS 0.5
-#define SHARED_NS \
-  4000.0 /* a call that takes so long shares its loop (TN__LOOP_NS of core/exec, which this cannot see) */
+/* Estimated costs of calls, for the cut into tasks, in ns. */
+#define CALL_NS 30.0   /* of any call */
+#define ELEMENT_NS 0.5 /* of an element, if the kernel declares no cost */
+/* Calls of at least this cost share their loops. Equal to TN__LOOP_NS of core/exec, which core/layout must not
+ * include. */
+#define SHARED_NS 4000.0
 
 /* ---- outputs ---- */
 
-/* Values of the arena that are fetched or outlive the segment go elsewhere. */
+/* Moves values out of the arena: fetched ones to the step's outputs, those that outlive the segment to the heap. A
+ * fetched view of part of a value is copied instead. */
 static void place_outputs(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;
@@ -39,6 +41,7 @@ bool tn__builder_ends(const tn__layout_builder *b, uint32_t slot)
          !v->fetched && v->last_use != TN__NONE && v->last_use < b->segment->end;
 }
 
+/* Finds the last instruction that needs each root, through any of its views. */
 static void find_lasts(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;
@@ -69,7 +72,8 @@ bool tn__builder_views_only(const tn__layout_builder *b, const tn__plan_instr *i
   return instr->n_outputs > 0;
 }
 
-/* Where a kernel does not say it, its operands do, roughly. */
+/* The cost of an instruction, in ns; 0 if it is not called. If its kernel declares none, it is estimated from the
+ * largest operand. */
 static double cost_of(const tn__layout_builder *b, uint32_t i)
 {
   const tn__plan_instr *instr = &b->plan->instrs[i];
@@ -82,6 +86,7 @@ static double cost_of(const tn__layout_builder *b, uint32_t i)
   return CALL_NS + (said > 0 ? said : most * ELEMENT_NS);
 }
 
+/* Sets b->order if more than one thread may work and tasks are worth it. */
 static tn_status find_tasks(tn__layout_builder *b)
 {
   size_t n = (size_t)(b->segment->end - b->segment->begin) + 1;
@@ -90,12 +95,12 @@ static tn_status find_tasks(tn__layout_builder *b)
   double *costs = tn__alloc_array(n, sizeof *costs);
   if (costs == NULL) return tn__builder_no_memory(b);
   for (uint32_t i = b->segment->begin; i < b->segment->end; i++) costs[i - b->segment->begin] = cost_of(b, i);
-  tn_status st = tn__task_order_make(b->plan, b->segment, costs, &b->order, b->err);
+  tn_status st = tn__task_order_create(b->plan, b->segment, costs, &b->order, b->err);
   tn__free(costs, n * sizeof *costs);
   return st;
 }
 
-/* What the instruction needs of memory that others may need, too. */
+/* Records the memory that an instruction uses, for the order of tasks. */
 static void touch(const tn__layout_builder *b, uint32_t i)
 {
   const tn__plan_instr *instr = &b->plan->instrs[i];
@@ -104,7 +109,8 @@ static void touch(const tn__layout_builder *b, uint32_t i)
     tn__task_touch(b->order, tn__layout_root(b->layout, b->plan->slots[instr->first + k]), i);
 }
 
-/* Whether all that needed the memory so far has ended when the instruction begins, whichever thread runs it. */
+/* Whether instruction i is the last to need the memory, and all others that need it have ended when it begins,
+ * whichever threads run them. */
 static bool is_last(const tn__layout_builder *b, uint32_t i, uint32_t root)
 {
   if (b->last[root] != i) return false;
@@ -113,6 +119,7 @@ static bool is_last(const tn__layout_builder *b, uint32_t i, uint32_t root)
 
 /* ---- in place ---- */
 
+/* Whether an output may be written over an input: no other operand of the instruction may use the same memory. */
 static bool may_take_over(const tn__layout_builder *b, uint32_t i, uint32_t out, uint32_t in)
 {
   const tn__layout *l = b->layout;
@@ -124,14 +131,14 @@ static bool may_take_over(const tn__layout_builder *b, uint32_t i, uint32_t out,
     uint32_t s = tn__input_slots(b, instr)[k];
     if (s != in && tn__layout_root(l, s) == root) return false;
   }
-  for (uint32_t k = 0; k < instr->n_outputs; k++) { /* a second output over the same input would overwrite the first */
+  for (uint32_t k = 0; k < instr->n_outputs; k++) { /* two outputs would overwrite each other */
     uint32_t s = tn__output_slots(b, instr)[k];
     if (s != out && tn__layout_root(l, s) == root) return false;
   }
   return true;
 }
 
-/* Writes an output over the first of its places that nobody needs any more. */
+/* Places an output over the first of its candidates that is not needed any more. False if there is none. */
 static bool take_over(tn__layout_builder *b, uint32_t i, uint32_t out)
 {
   for (uint32_t at = b->in_place[out]; at != TN__NONE; at = b->places[at].next) {
@@ -145,6 +152,7 @@ static bool take_over(tn__layout_builder *b, uint32_t i, uint32_t out)
   return false;
 }
 
+/* Lists the blocks of the arena with the time for which they live, and assigns their offsets. */
 static tn_status find_lives(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;
@@ -170,7 +178,7 @@ static tn_status find_lives(tn__layout_builder *b)
   tn_status st = b->order != NULL
                      ? tn__layout_assign_tasks(b->lives, b->n_lives, b->order, &l->arena_bytes, &l->live_bytes, b->err)
                      : tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
-  if (st == TN_OK && b->order == NULL && tn__account_now == NULL) /* a limit of memory: no more than is needed */
+  if (st == TN_OK && b->order == NULL && tn__account_now == NULL) /* with a memory limit the arena must not grow */
     tn__layout_share(b->lives, b->n_lives, tn__plan_threads(b->plan), l->live_bytes, &l->arena_bytes);
   for (size_t i = 0; st == TN_OK && i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) l->slots[b->lives[i].slot].offset = b->lives[i].offset;

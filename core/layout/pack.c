@@ -1,43 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms of constants that kernels make once: packed weights. They hang on the graph, so its sessions share them, and
- * are found by what the constant is made of (its recipe), or by its bytes, since folding makes equal constants anew for
- * each plan. A form lives as long as a layout uses it.
+/* Packed constants: forms of weights that kernels make once. They are stored with the graph, so that its sessions share
+ * them. A form is looked up by the constant's recipe, or else by its bytes, since folding makes new but equal constants
+ * for each plan. A form lives as long as a layout uses it.
  *
- * The store's lock is held for look-ups only; packing runs without it, so two threads may pack the same, and one form
- * is kept. */
+ * The store's lock is held for look-ups only, and packing runs without it. Two threads may therefore pack the same
+ * constant; one form is kept. Lock order: plan->mu before the store's lock. */
 #include <core/layout/layout.h>
 
 #include <core/base/map.h>
 #include <core/base/stop.h>
 #include <string.h>
 
-#define GRACE_NS 20000000 /* for the form that is made when the time is over */
+#define GRACE_NS 20000000 /* by which a form may exceed the time limit: 20 ms */
 
 typedef struct pack_key {
   const tn_kernel_def *kernel;
-  uint64_t key;
-  size_t bytes;
+  uint64_t key; /* chosen by the kernel */
+  size_t bytes; /* of the form */
 } pack_key;
 
+/* A form of one constant. */
 typedef struct pack {
-  pack_key key; /* of the store's map, when it is the first of its list */
-  struct pack *next;
-  tn_tensor *from;     /* a reference, so that its bytes can be compared; NULL with a recipe */
-  tn__recipe *recipe;
-  uint64_t seen;       /* the count that met it last, guarded by the store's lock */
-  uint32_t uses;       /* of layouts, guarded by the store's lock */
-  void *data;
+  pack_key key;       /* the first of a list lends it to the store's map */
+  struct pack *next;  /* form of another constant with the same key; guarded by the store's lock */
+  tn_tensor *from;    /* owned reference, to compare its bytes; NULL if there is a recipe */
+  tn__recipe *recipe; /* owned reference; NULL = none */
+  uint64_t seen;      /* store.counts when it was counted last; guarded by the store's lock */
+  uint32_t uses;      /* number of layouts that use it; guarded by the store's lock */
+  void *data;         /* key.bytes, owned; written before it is in the store, then immutable */
 } pack;
 
+/* A layout's use of a form. A list of them is in the layout, or in plan->unfinished. */
 struct tn__pack_use {
   struct tn__pack_use *next;
   pack *pack;
 };
 
+/* The packed constants of one graph. */
 typedef struct store {
   tn__mutex mu;
-  tn__map packs; /* guarded by mu: by key, lists of those of several constants */
-  uint64_t counts;
+  tn__map packs;   /* from a pack_key to a list of packs; guarded by mu */
+  uint64_t counts; /* number of calls of tn__packs_count; guarded by mu */
 } store;
 
 static void *make_store(void)
@@ -49,7 +52,8 @@ static void *make_store(void)
   return s;
 }
 
-static void free_store(void *data) /* with its graph, so after all plans: it is empty */
+/* Called when the graph is freed, after all its plans: the store is empty. */
+static void free_store(void *data)
 {
   store *s = data;
   tn__mutex_fini(&s->mu);
@@ -80,15 +84,16 @@ static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
 
 /* ---- the store ---- */
 
-/* What a kernel asks for. */
+/* A kernel's request for a form. All pointers are borrowed. */
 typedef struct request {
   pack_key key;
-  tn_tensor *from;    /* outline of the constant when it has a recipe */
+  tn_tensor *from;    /* the constant; an outline if it has a recipe */
   tn__recipe *recipe; /* NULL = none */
   tn_status (*fn)(void *user, const tn_view *from, void *to, tn_error *err);
   void *user;
 } request;
 
+/* Whether the form was made from an equal constant. */
 static bool answers(const pack *p, const request *r)
 {
   if (r->recipe == NULL || p->recipe == NULL) return r->recipe == p->recipe && same_bytes(p->from, r->from);
@@ -108,7 +113,7 @@ static bool add_locked(store *s, pack *p)
   tn__assert_held(&s->mu);
   pack *first = tn__map_get(&s->packs, (const char *)&p->key, sizeof p->key);
   if (first == NULL) return tn__map_put(&s->packs, (const char *)&p->key, sizeof p->key, p, NULL);
-  p->next = first->next; /* the first one stays: the map has its key */
+  p->next = first->next; /* the first one remains first: the map borrows its key */
   first->next = p;
   return true;
 }
@@ -126,6 +131,7 @@ static void remove_locked(store *s, pack *p)
   if (p->next != NULL) tn__map_put(&s->packs, (const char *)&p->next->key, sizeof p->key, p->next, NULL); /* has room */
 }
 
+/* Ends one use of a form, and frees the form with the last. */
 static void give_up(store *s, pack *p)
 {
   tn__mutex_lock(&s->mu);
@@ -152,7 +158,7 @@ void tn__packs_release(tn__layout *layout)
   release(layout->plan, uses);
 }
 
-/* A layout that ran out of time leaves its forms to the next try, which has the less to do. */
+/* A layout that ran out of time leaves its forms to the next attempt, which then has less to do. */
 void tn__packs_leave(tn__layout *layout)
 {
   tn_plan *plan = layout->plan;
@@ -195,8 +201,7 @@ void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
 
 /* ---- packing ---- */
 
-/* A form that is nearly finished is finished after the time limit: otherwise a call with a short limit would never get
- * one. */
+/* Packs with a time limit that is later by GRACE_NS: otherwise calls with a short limit would never complete a form. */
 static tn_status run(const request *r, const tn_view *from, void *to, tn_error *err)
 {
   const tn__stop *around = tn__stop_now;
@@ -204,12 +209,13 @@ static tn_status run(const request *r, const tn_view *from, void *to, tn_error *
   if (later.deadline_ns != 0 && later.deadline_ns < INT64_MAX - GRACE_NS) later.deadline_ns += GRACE_NS;
   tn__stop_now = around == NULL ? NULL : &later;
   tn_status st = r->fn(r->user, from, to, err);
-  if (st == TN_OK) st = tn__prepare_check(NULL, err); /* half of a form is none */
+  if (st == TN_OK) st = tn__prepare_check(NULL, err); /* if stopped, the form may be incomplete */
   tn__stop_now = around;
   return st;
 }
 
-/* Room for the form comes before the elements, so that these leave no hole in memory when they go. */
+/* Makes a form that is in no store. Its memory is allocated before the constant's elements, so that these leave no hole
+ * in the heap when they are released. */
 static tn_status make_pack(const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
 {
   *out = tn__zalloc(sizeof **out);
@@ -226,14 +232,15 @@ static tn_status make_pack(const request *r, tn_plan *plan, uint32_t value, pack
     st = run(r, &view, (*out)->data, err);
   }
   tn_tensor_unref(elements);
-  if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value); /* the next one finds its memory free */
+  /* released at once, so that the next constant's elements can use the memory */
+  if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value);
   if (st == TN_OK) return TN_OK;
   free_pack(*out);
   *out = NULL;
   return st;
 }
 
-/* The form from the store, or made now; one more use is counted. */
+/* Takes the form from the store, or makes it now. Adds a use. */
 static tn_status obtain(store *s, const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
 {
   tn__mutex_lock(&s->mu);
@@ -265,13 +272,13 @@ tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t 
   tn__prepared *p = ctx->host;
   if (packed != NULL) *packed = NULL;
   if (packed == NULL || fn == NULL || i >= ctx->n_inputs)
-    return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' packs input %u of %u", p->kernel->def->name,
+    return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' packs input %u, there are %u", p->kernel->def->name,
                         tn_operation_name(p->instr->op), i, ctx->n_inputs);
   tn_plan *plan = p->plan;
   uint32_t value = tn__instr_inputs(plan, p->instr)[i];
   const tn__plan_value *v = &plan->values[value];
   if (v->constant == NULL || (v->recipe == NULL && v->constant->data == NULL && v->constant->bytes > 0))
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "input %u is no constant", i);
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "input %u is not a constant", i);
   store *s = store_of(plan);
   struct tn__pack_use *use = s == NULL ? NULL : tn__zalloc(sizeof *use);
   if (use == NULL) return tn__no_memory(err, "packed constant", bytes);

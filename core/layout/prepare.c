@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel's prepare may call: shapes, views, in-place pairs of the instruction that is laid out. */
+/* Calls prepare of kernels, and implements the functions that prepare may call (<tenon/op.h>): they set shapes, views
+ * and in-place pairs of the instruction. */
 #include <core/graph/prepare.h>
 #include <core/layout/layout.h>
 
@@ -7,7 +8,7 @@ static tn__prepared *prepared_of(tn_prepare_ctx *ctx) { return ctx->host; }
 
 static tn_status bad_index(const tn__prepared *p, const char *what, uint32_t i, uint32_t n, tn_error *err)
 {
-  return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' names %s %u of %u", p->kernel->def->name,
+  return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' refers to %s %u, there are %u", p->kernel->def->name,
                       tn_operation_name(p->instr->op), what, i, n);
 }
 
@@ -32,7 +33,7 @@ tn_status tn_prepare_output_like(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn
   if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
   if (j >= ctx->n_inputs) return bad_index(p, "input", j, ctx->n_inputs, err);
   struct tn__prepared_output *o = &p->outputs[i];
-  o->dims = (int64_t *)ctx->inputs[j].dims; /* lives as long as the layout, see tn__layout_build */
+  o->dims = (int64_t *)ctx->inputs[j].dims; /* valid as long as the layout, see build.c */
   o->rank = ctx->inputs[j].rank;
   o->count = ctx->inputs[j].count;
   o->known = true;
@@ -108,7 +109,8 @@ static void prepare_identity(tn__prepared *p)
   }
 }
 
-/* Whether output i can be the memory of its input: as many bytes, and elements that own memory only as themselves. */
+/* Whether output i can use the memory of its input: both have the same size, and, if their elements own memory
+ * (strings, handles), the same dtype. */
 static bool may_view(const tn__prepared *p, uint32_t i)
 {
   const struct tn__prepared_output *o = &p->outputs[i];
@@ -121,6 +123,7 @@ static bool may_view(const tn__prepared *p, uint32_t i)
          bytes == (size_t)in->count * tn_dtype_size(in->dtype);
 }
 
+/* Whether the kernel has set all shapes, and its views are possible. */
 static tn_status check_outputs(const tn__prepared *p, tn_error *err)
 {
   const char *node = tn_operation_name(p->instr->op);
@@ -138,6 +141,7 @@ static tn_status check_outputs(const tn__prepared *p, tn_error *err)
   return TN_OK;
 }
 
+/* Resets the results before a kernel is called. */
 static void forget_outputs(tn__prepared *p)
 {
   for (uint32_t i = 0; p->packed != NULL && i < p->ctx.n_inputs; i++) p->packed[i] = false;
@@ -191,7 +195,7 @@ tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
     tn__error_reset(err);
   }
   if (st != TN_OK) return tn__kernel_status(p->instr->op, p->kernel->def, "prepare", st, err);
-  tn__error_reset(err); /* whatever it tried on the way */
+  tn__error_reset(err); /* the kernel may have set an error and succeeded nevertheless */
   st = check_outputs(p, err);
   if (st != TN_OK) tn_error_set_node(err, tn_operation_name(p->instr->op));
   return st;

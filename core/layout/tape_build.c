@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout's calls with their operands, and what a step binds and holds. */
+/* Makes a layout's calls with their operands, and lists what a step binds and holds. */
 #include <core/layout/builder.h>
 
-/* Heap values, and values held from earlier segments, whose memory is needed last by instruction i: they stand among
- * its operands. */
+/* Lists the heap values, and values held from earlier segments, whose memory instruction i is the last to need. They
+ * are among its operands. */
 static uint32_t list_releases(tn__layout_builder *b, uint32_t i, const uint32_t *operands, uint32_t n, uint32_t *to)
 {
   uint32_t n_out = 0;
@@ -51,7 +51,7 @@ tn_status tn__layout_tape(tn__layout_builder *b)
   return TN_OK;
 }
 
-/* What is bound together, and where the step's outputs lie. */
+/* Links the slots that share memory, lists the heap roots, and finds the memory of the step's outputs. */
 static tn_status link_aliases(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;
@@ -79,7 +79,7 @@ static tn_status link_aliases(tn__layout_builder *b)
   return TN_OK;
 }
 
-/* What a step has to hold when the segment has run. */
+/* Lists the tensors that a step holds, and the predicates that it records, after the segment has run. */
 static tn_status list_holds(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;

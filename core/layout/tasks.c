@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instructions of a segment threads may run at once: what needs what, the cut into tasks, and whether they are
- * worth it.
+/* Decides which instructions of a segment threads may run concurrently: finds their dependences, cuts them into tasks,
+ * and estimates whether tasks are worth it.
  *
- * An instruction needs the producers of what it reads, what its control edges name, and, when it has an effect, those
- * before it whose effects are on the same resource: so state is read and written in the order of the tape, whoever runs
- * it. */
+ * An instruction depends on the producers of its inputs, on its control inputs, and, if it has an effect, on earlier
+ * instructions with effects on the same resource. State is thus read and written in the order of the tape, whichever
+ * threads run it. */
 #include <core/layout/effect_order.h>
 #include <core/plan/frame.h>
 #include <core/layout/layout.h>
 #include <core/layout/tasks.h>
 
-#define MOST_THREADS 64     /* of a timetable */
-#define THREADS_FOR_EACH 4  /* that may run: so tasks are fewer than calls, and enough to share */
-#define MOST_TRIES 12       /* each with a delay four times as long */
-#define SHARED_NS 20000.0   /* a kernel that takes as long shares its loops with other threads by itself */
-#define MIN_GAIN_NS 15000.0 /* of a step, by tasks: what it costs to call somebody */
-#define MIN_GAIN 0.08       /* and of its time */
-#define PASS_NS 1500.0      /* a task that another thread begins with, when that thread is awake */
+#define MOST_THREADS 64     /* maximum threads of a timetable */
+#define THREADS_FOR_EACH 4  /* timetable threads per real thread: tasks are fewer than calls, but enough to share */
+#define MOST_TRIES 12       /* maximum cuts, each with a delay four times as long */
+#define SHARED_NS 20000.0   /* kernels of at least this cost share their loops with other threads themselves */
+#define MIN_GAIN_NS 15000.0 /* minimum gain of a step by tasks: the cost of waking a thread */
+#define MIN_GAIN 0.08       /* minimum gain, as a part of the step's time */
+#define PASS_NS 1500.0      /* latency until another thread begins a task, if that thread is awake */
 
 _Atomic bool tn__tasks_always;
 
-/* ---- what needs what ---- */
+/* ---- dependences ---- */
 
-/* Instructions that are called are nodes; others are, too, when they wait for several. */
+/* Nodes are the instructions that are called, and others that depend on more than one node. */
 typedef struct graph {
   const tn_plan *plan;
   const tn__segment *segment;
-  const double *costs; /* by instruction */
-  uint32_t *node;      /* by instruction: itself or what it stands for, TN__NONE = nothing */
-  uint32_t *edges, *first_edge;
-  double *node_costs;
+  const double *costs; /* by instruction of the segment, in ns */
+  uint32_t *node;      /* by instruction: its node, or the only one that it depends on; TN__NONE = none */
+  uint32_t *edges;     /* nodes that a node depends on: those of node v begin at first_edge[v] */
+  uint32_t *first_edge; /* n_nodes + 1 */
+  double *node_costs;   /* by node, in ns */
   size_t edge_room;
   uint32_t n_nodes, n_instrs, n_edges;
 } graph;
@@ -43,7 +44,8 @@ static void graph_fini(graph *g)
   tn__free(g->edges, g->edge_room * sizeof *g->edges);
 }
 
-/* Adds what instruction i of the plan needs to the node that is being made; nothing twice in a row. */
+/* Makes the current node depend on instruction i of the plan. Ignores instructions outside the segment, and the same
+ * edge twice in a row. */
 static void add_edge(graph *g, uint32_t i)
 {
   uint32_t from =
@@ -52,6 +54,7 @@ static void add_edge(graph *g, uint32_t i)
   g->edges[g->n_edges++] = from;
 }
 
+/* Makes the node of instruction i. False if memory is exhausted. */
 static bool add_node(graph *g, uint32_t i, tn__effect_order *effects)
 {
   const tn__plan_instr *instr = &g->plan->instrs[i];
@@ -67,7 +70,7 @@ static bool add_node(graph *g, uint32_t i, tn__effect_order *effects)
   for (uint32_t k = 0; k < instr->n_after; k++) add_edge(g, tn__instr_after(g->plan, instr)[k]);
   for (uint32_t k = 0; k < effects->n_waits; k++) add_edge(g, effects->waits[k]);
   uint32_t n = g->n_edges - g->first_edge[g->n_nodes];
-  if (g->costs[at] <= 0 && n <= 1) { /* nobody has to run it */
+  if (g->costs[at] <= 0 && n <= 1) { /* not called: no node */
     g->node[at] = n == 0 ? TN__NONE : g->edges[--g->n_edges];
     return true;
   }
@@ -94,7 +97,7 @@ static tn_status graph_make(graph *g, tn_error *err)
 
 /* ---- tasks, and their order ---- */
 
-void tn__task_order_free(tn__task_order *o)
+void tn__task_order_destroy(tn__task_order *o)
 {
   if (o == NULL) return;
   tn__free(o->task_of, ((size_t)o->n_instrs + 1) * sizeof *o->task_of);
@@ -106,10 +109,11 @@ void tn__task_order_free(tn__task_order *o)
   tn__free(o, sizeof *o);
 }
 
-/* What tasks wait for: edges of the nodes, each once. `by_task` are the nodes, task after task. */
+/* Lists the tasks that each task waits for, each once, from the edges of its nodes. by_task receives the nodes, sorted
+ * by task. */
 static bool find_edges(tn__task_order *o, const graph *g, const uint32_t *task_of, uint32_t *by_task, uint32_t *seen)
 {
-  uint32_t *begin = o->first_edge; /* at first where the nodes of each task begin */
+  uint32_t *begin = o->first_edge; /* first used for the range of each task in by_task */
   for (uint32_t v = 0; v < g->n_nodes; v++) begin[task_of[v] + 1]++;
   for (uint32_t t = 0; t < o->n_tasks; t++) begin[t + 1] += begin[t];
   for (uint32_t v = 0; v < g->n_nodes; v++) by_task[begin[task_of[v]]++] = v;
@@ -131,6 +135,7 @@ static bool find_edges(tn__task_order *o, const graph *g, const uint32_t *task_o
   return true;
 }
 
+/* Fills o->before. Tasks wait for earlier tasks only, so one pass is enough. */
 static void find_before(tn__task_order *o)
 {
   for (uint32_t t = 0; t < o->n_tasks; t++) {
@@ -143,7 +148,7 @@ static void find_before(tn__task_order *o)
   }
 }
 
-/* An instruction that is no node is in the task of what it stands for, or in any. */
+/* An instruction that has no node of its own is in the task of the one that it depends on, or in any. */
 static void place_instructions(tn__task_order *o, const graph *g, const uint32_t *task_of)
 {
   for (uint32_t i = 0; i < g->n_instrs; i++) {
@@ -183,9 +188,10 @@ static tn_status order_make(const graph *g, const uint32_t *task_of, uint32_t n_
   return ok ? TN_OK : tn__no_memory(err, "layout", (size_t)o->n_slots * o->words * sizeof *o->touched);
 }
 
-/* ---- whether it is worth it ---- */
+/* ---- the gain ---- */
 
-/* Kernels that share their loops take less time already. Only a guess: running tells. */
+/* Time of an instruction without tasks, in ns. Kernels that share their loops take less than their cost. This is a
+ * rough estimate; steps measure the real gain (core/exec/tasks.c). */
 static double alone(const graph *g, uint32_t instr, uint32_t threads)
 {
   double cost = g->costs[instr];
@@ -194,8 +200,8 @@ static double alone(const graph *g, uint32_t instr, uint32_t threads)
   return shares && cost > SHARED_NS ? cost / threads + PASS_NS : cost;
 }
 
-/* How long so many threads take for the tasks, each of which begins as soon as one is free, in the order of their
- * numbers. */
+/* The time, in ns, in which `threads` threads run the tasks, if each task, in the order of their numbers, begins on the
+ * thread on which it can begin first. end, on: by task; scratch. */
 static double makespan(const tn__task_order *o, const double *costs, uint32_t threads, double *end, uint32_t *on)
 {
   double free_at[MOST_THREADS] = { 0 }, all = 0;
@@ -219,6 +225,7 @@ static double makespan(const tn__task_order *o, const double *costs, uint32_t th
   return all;
 }
 
+/* Whether tasks shorten a step by the minimum gain. */
 static tn_status is_worth_it(const graph *g, const tn__task_order *o, uint32_t threads, bool *worth, tn_error *err)
 {
   size_t n = (size_t)o->n_tasks + 1;
@@ -242,7 +249,8 @@ static tn_status is_worth_it(const graph *g, const tn__task_order *o, uint32_t t
 
 /* ---- all of it ---- */
 
-/* Fewer tasks by a longer delay, until they are not too many. 0: they cannot be had. */
+/* Cuts with longer and longer delays, which makes fewer tasks, until they are at most TN__MOST_TASKS. *n_tasks is 0 if
+ * that fails. */
 static tn_status cut(const graph *g, uint32_t threads, double delay_ns, uint32_t *task_of, uint32_t *n_tasks,
                      tn_error *err)
 {
@@ -257,7 +265,7 @@ static tn_status cut(const graph *g, uint32_t threads, double delay_ns, uint32_t
   return st;
 }
 
-/* More than one task, or any when a scheduler wants them. */
+/* Makes the order of tasks if there is more than one task and they are worth it. For a scheduler, any task is. */
 static tn_status make(const graph *g, uint32_t threads, bool scheduled, tn__task_order **out, tn_error *err)
 {
   bool always = scheduled || atomic_load_explicit(&tn__tasks_always, memory_order_relaxed), worth = true;
@@ -271,14 +279,14 @@ static tn_status make(const graph *g, uint32_t threads, bool scheduled, tn__task
     if (st == TN_OK) (*out)->measured = !always;
   }
   if (st != TN_OK || !worth) {
-    tn__task_order_free(*out);
+    tn__task_order_destroy(*out);
     *out = NULL;
   }
   tn__free(task_of, ((size_t)g->n_nodes + 1) * sizeof *task_of);
   return st;
 }
 
-/* Whether there is so much to do at all that a part of it is worth another thread. */
+/* Whether the segment takes long enough that half of it is worth waking a thread. */
 static bool is_large(const tn__segment *segment, const double *costs)
 {
   double sum = 0;
@@ -286,7 +294,7 @@ static bool is_large(const tn__segment *segment, const double *costs)
   return sum >= 2 * MIN_GAIN_NS || atomic_load_explicit(&tn__tasks_always, memory_order_relaxed);
 }
 
-tn_status tn__task_order_make(const tn_plan *plan, const tn__segment *segment, const double *costs,
+tn_status tn__task_order_create(const tn_plan *plan, const tn__segment *segment, const double *costs,
                               tn__task_order **out, tn_error *err)
 {
   bool scheduled = atomic_load_explicit(&plan->scheduled, memory_order_relaxed);

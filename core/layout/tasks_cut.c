@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts instructions into tasks by a timetable: each instruction, in its turn, is given to the thread on which it begins
- * first. A thread hears of what others have done after a delay, so what follows stays where it is unless there is
- * something to be gained. What stands on one thread in a row is a task; it ends where another thread would have to wait
- * for it, and a new one begins where it has to wait for another one.
+/* Cuts instructions into tasks by a timetable. In order, each instruction is assigned to the thread on which it can
+ * begin first. A result of another thread arrives after a delay, so an instruction stays on the thread of its inputs
+ * unless another thread is faster by more than that. Consecutive instructions of one thread are a task. A task ends
+ * where another thread needs its result, and a new one begins where it has to wait for another thread.
  *
- * The times show that no tasks wait for each other: a task that others wait for has ended, in the timetable, when they
- * begin. The timetable is for cutting only: whoever is free runs what is ready. */
+ * The times prove that tasks cannot wait for each other in a circle: in the timetable, a task has ended when the tasks
+ * that wait for it begin. The timetable is for cutting only: at run time, any idle thread runs any ready task. */
 #include <core/layout/tasks.h>
 
-#define MOST_COVERS 16 /* edges of a task that are looked through for one that is there already */
+#define MOST_COVERS 16 /* maximum edges of a task that are searched for one that exists already */
 
+/* Times are in ns from the start of the segment. */
 typedef struct cutter {
-  const tn__task_graph *g;
+  const tn__task_graph *g; /* borrowed */
   uint32_t n_threads;
   double delay_ns;
-  double *free_at;    /* by thread */
+  double *free_at;     /* by thread: the end of its last instruction */
   double *begin, *end; /* by instruction */
-  uint32_t *thread;
-  uint32_t *place;    /* among those of its thread */
-  uint32_t *list;     /* instructions by thread */
-  uint32_t *first;    /* of each thread in the list; n_threads + 1 */
-  bool *last;         /* a task ends behind this instruction */
-  uint32_t *open;     /* by thread: its task, TN__NONE = none yet */
-  uint32_t *opener;   /* by thread: the first instruction of that */
+  uint32_t *thread;    /* by instruction */
+  uint32_t *place;     /* by instruction: its index in `list` */
+  uint32_t *list;      /* instructions, sorted by thread */
+  uint32_t *first;     /* by thread: its first index in `list`; n_threads + 1 */
+  bool *last;          /* by instruction: a task ends after it */
+  uint32_t *open;      /* by thread: its current task; TN__NONE = none yet */
+  uint32_t *opener;    /* by thread: the first instruction of that task */
 } cutter;
 
 static void cutter_fini(cutter *c)
@@ -59,13 +60,14 @@ static bool cutter_init(cutter *c)
 
 /* ---- the timetable ---- */
 
-/* When what an instruction waits for has ended. */
+/* When the instructions that one waits for have ended. */
 typedef struct arrival {
-  double latest, other; /* of all; of those on another thread than the latest one, -1 = there are none */
-  uint32_t thread;      /* of the latest one */
+  double latest;   /* the last of all */
+  double other;    /* the last of those on other threads than the latest one; -1 = there are none */
+  uint32_t thread; /* thread of the latest one */
 } arrival;
 
-/* What waits for nothing waits for the first thread to begin. */
+/* An instruction that waits for nothing counts as if it waited for thread 0 at time 0. */
 static arrival arrival_of(const cutter *c, uint32_t i)
 {
   arrival a = { 0, -1, TN__NONE };
@@ -83,7 +85,7 @@ static arrival arrival_of(const cutter *c, uint32_t i)
   return a;
 }
 
-/* When it may begin on a thread. */
+/* When an instruction can begin on a thread. */
 static double begins(const cutter *c, const arrival *a, uint32_t thread)
 {
   double ready = thread != a->thread ? a->latest + c->delay_ns : a->latest;
@@ -91,6 +93,7 @@ static double begins(const cutter *c, const arrival *a, uint32_t thread)
   return ready > c->free_at[thread] ? ready : c->free_at[thread];
 }
 
+/* Assigns an instruction to a thread: that of its latest input, unless it can begin earlier on another one. */
 static void settle(cutter *c, uint32_t i)
 {
   const arrival a = arrival_of(c, i);
@@ -110,22 +113,24 @@ static void settle(cutter *c, uint32_t i)
 
 /* ---- cutting ---- */
 
+/* Sorts the instructions by thread, in the order in which each thread runs them. */
 static void list_by_thread(cutter *c)
 {
   for (uint32_t t = 0; t < c->n_threads; t++) c->first[t + 1] += c->first[t];
-  for (uint32_t t = 0; t < c->n_threads; t++) c->open[t] = c->first[t]; /* where its next one goes */
+  for (uint32_t t = 0; t < c->n_threads; t++) c->open[t] = c->first[t]; /* the next index of each thread */
   for (uint32_t i = 0; i < c->g->n; i++) {
     c->place[i] = c->open[c->thread[i]]++;
     c->list[c->place[i]] = i;
   }
 }
 
-/* What another thread needs ends a task, not before it has to: what is done by then goes with it. */
+/* Another thread needs the result of `from` for `to`, so a task must end after `from`. It ends as late as possible: it
+ * includes what its thread has finished by the time at which the result must be sent. */
 static void end_in_time(cutter *c, uint32_t from, uint32_t to)
 {
   double time = c->begin[to] - c->delay_ns;
   uint32_t low = c->place[from], high = c->first[c->thread[from] + 1];
-  while (high - low > 1) { /* the last one that has ended by then */
+  while (high - low > 1) { /* binary search for the last instruction that has ended by then */
     uint32_t middle = low + (high - low) / 2;
     if (c->end[c->list[middle]] <= time) low = middle;
     else high = middle;
@@ -140,7 +145,7 @@ static void find_ends(cutter *c)
       if (c->thread[c->g->edges[e]] != c->thread[i]) end_in_time(c, c->g->edges[e], i);
 }
 
-/* Whether the task that is open waits for the task of `from` anyway. */
+/* Whether the thread's current task waits for the task of `from` already. */
 static bool covers(const cutter *c, const uint32_t *task_of, uint32_t thread, uint32_t from)
 {
   uint32_t first = c->g->first_edge[c->opener[thread]], end = c->g->first_edge[c->opener[thread] + 1];
@@ -150,6 +155,7 @@ static bool covers(const cutter *c, const uint32_t *task_of, uint32_t thread, ui
   return false;
 }
 
+/* Whether instruction i begins a new task: the previous one ended, or i has to wait for a further task. */
 static bool begins_one(const cutter *c, const uint32_t *task_of, uint32_t i)
 {
   uint32_t thread = c->thread[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks of a layout, when its tape is there: calls, who waits for whom, what goes when. */
+/* Makes the tasks of a layout from its tape: the calls of each task, the tasks that wait for it, and the values that
+ * are released after it. */
 #include <core/layout/layout.h>
 #include <core/layout/tasks.h>
 
@@ -26,6 +27,7 @@ static tn_status allocate(maker *m, tn_error *err)
   return ok ? TN_OK : tn__no_memory(err, "layout", o->n_tasks * sizeof *s->tasks);
 }
 
+/* Sorts the calls of the tape by task, and sums their costs. */
 static void place_calls(maker *m)
 {
   const tn__layout *l = m->layout;
@@ -44,7 +46,7 @@ static void place_calls(maker *m)
   }
 }
 
-/* The list is short, as a rule. */
+/* Inserts a task in a list sorted by descending path_ns. Lists are usually short. */
 static void insert_by_path(const tn__plan_tasks *s, uint32_t *list, uint32_t n, uint32_t task)
 {
   while (n > 0 && s->tasks[list[n - 1]].path_ns < s->tasks[task].path_ns) {
@@ -54,7 +56,8 @@ static void insert_by_path(const tn__plan_tasks *s, uint32_t *list, uint32_t n, 
   list[n] = task;
 }
 
-/* From the last task on: what waits for a task has a higher number. */
+/* Lists the tasks that wait for each task, and computes ahead_ns and path_ns. Runs from the last task to the first,
+ * because tasks that wait for one have higher numbers. */
 static void link_tasks(maker *m)
 {
   const tn__task_order *o = m->order;
@@ -87,6 +90,7 @@ static void link_tasks(maker *m)
 
 /* ---- heap values ---- */
 
+/* Number of tasks that use the memory of a slot. */
 static uint32_t count_tasks(const maker *m, uint32_t slot)
 {
   uint32_t n = 0;
@@ -95,12 +99,13 @@ static uint32_t count_tasks(const maker *m, uint32_t slot)
   return n;
 }
 
-/* Whether others that read the value may run after the call that is its last one in the tape. */
+/* Whether other tasks that use the value may run after the call that is its last reader in the tape. */
 static bool is_counted(const maker *m, const tn__tape *t, uint32_t slot)
 {
   return !tn__task_follows(m->order, tn__task_touched(m->order, slot), tn__task_of(m->order, t->instr));
 }
 
+/* Lists the heap values that must be counted instead of being released by a call. */
 static tn_status list_counted(maker *m, tn_error *err)
 {
   tn__layout *l = m->layout;
@@ -129,6 +134,7 @@ static bool touches(const maker *m, uint32_t slot, uint32_t task)
   return (tn__task_touched(m->order, slot)[task / 64] >> task % 64 & 1) != 0;
 }
 
+/* Lists, for each task, the counted values that it uses. */
 static tn_status list_counts(maker *m, tn_error *err)
 {
   tn__plan_tasks *s = m->tasks;
@@ -148,7 +154,7 @@ static tn_status list_counts(maker *m, tn_error *err)
   return TN_OK;
 }
 
-tn_status tn__tasks_make(const tn__task_order *order, tn__layout *layout, tn_error *err)
+tn_status tn__tasks_build(const tn__task_order *order, tn__layout *layout, tn_error *err)
 {
   maker m = { .order = order, .layout = layout };
   tn_status st = allocate(&m, err);

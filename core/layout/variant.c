@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout for other values of the operands: a slice from another place on, mostly of the same shape. Only kernels that
- * read an operand are asked again; when what they say of shapes and memory is as before, all else is shared with the
- * layout that was there. */
+/* Layouts for other values of the operands: for example, a slice from another position, mostly of the same shape. Only
+ * the kernels that read an operand are prepared again. If their shapes and memory are as before, the new layout shares
+ * everything else with the existing one. */
 #include <core/layout/layout.h>
 
 typedef struct varier {
   tn_plan *plan;
   const tn__layout *from;
-  tn__layout *made;
+  tn__layout *made; /* owned until it is returned */
   const tn__entry *entries;
-  tn_view *views; /* inputs of one instruction */
+  /* Scratch arrays: inputs and outputs of one instruction. */
+  tn_view *views;
   struct tn__prepared_output *outputs;
 } varier;
 
+/* The inputs of an instruction as prepare sees them, with the new values of operands. */
 static void fill_views(const varier *v, const tn__plan_instr *instr)
 {
   const tn__layout *l = v->from;
@@ -36,7 +38,8 @@ static bool same_output(const struct tn__prepared_output *o, const tn__slot *s, 
   return true;
 }
 
-static bool same(const varier *v, const tn__prepared *p, const tn__again *a)
+/* Whether prepare had the same results as for the existing layout. Less scratch is fine, too. */
+static bool same(const varier *v, const tn__prepared *p, const tn__prepare_memo *a)
 {
   const tn__plan_instr *instr = p->instr;
   const uint32_t *out = v->plan->slots + instr->first + instr->n_inputs;
@@ -49,7 +52,7 @@ static bool same(const varier *v, const tn__prepared *p, const tn__again *a)
   return true;
 }
 
-/* *as_before says whether the layout can be shared. */
+/* Prepares the instructions that read an operand. *as_before is true if the existing layout can be shared. */
 static tn_status prepare_again(varier *v, bool *as_before, tn_error *err)
 {
   tn__layout *made = v->made;
@@ -57,7 +60,7 @@ static tn_status prepare_again(varier *v, bool *as_before, tn_error *err)
   tn_status st = TN_OK;
   *as_before = true;
   for (uint32_t i = 0; st == TN_OK && *as_before && i < made->n_again; i++) {
-    const tn__again *a = &made->again[i];
+    const tn__prepare_memo *a = &made->again[i];
     p.instr = &v->plan->instrs[a->instr];
     fill_views(v, p.instr);
     p.ctx = (tn_prepare_ctx){ .n_inputs = p.instr->n_inputs, .n_outputs = p.instr->n_outputs, .inputs = v->views,
@@ -75,12 +78,13 @@ static tn_status prepare_again(varier *v, bool *as_before, tn_error *err)
   return st;
 }
 
-/* A copy with a tape and states of its own; all else is the other's, which it holds. */
+/* A copy with its own tape and states. It shares everything else with `from`, or with from's base, to which it holds a
+ * reference. NULL if memory is exhausted. */
 static tn__layout *copy(tn__layout *from)
 {
   tn__layout *l = tn__alloc(sizeof *l);
   if (l == NULL) return NULL;
-  tn__mutex_lock(&from->plan->mu); /* its place in the list may be changing */
+  tn__mutex_lock(&from->plan->mu); /* guards from->next */
   *l = *from;
   tn__mutex_unlock(&from->plan->mu);
   atomic_init(&l->refs, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions of a plan that exclude each other. */
+/* Conditions of a plan that exclude each other (plan.h). */
 #include <core/plan/plan.h>
 
+/* Whether two atoms are the two sides of one branch. */
 static bool are_sides(const tn__atom *a, const tn__atom *b)
 {
   return a->kind == TN__ATOM_BRANCH && b->kind == TN__ATOM_BRANCH && a->id == b->id && a->side != b->side;
@@ -23,6 +24,6 @@ bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b)
 {
   if (plan->n_contexts == 0) return false;
   const tn__context *x = &plan->contexts[a], *y = &plan->contexts[b];
-  return x->n == 1 &&
+  return x->n == 1 && /* with further atoms in common, both could be false */
          tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
 }

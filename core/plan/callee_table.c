@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the functions that a plan, and all plans in it, have called so far. */
+/* The table of the functions that a plan, and all plans inside it, have called so far. */
 #include <core/plan/callee_table.h>
 
 tn__callees *tn__callees_create(void)
@@ -11,6 +11,7 @@ tn__callees *tn__callees_create(void)
   return c;
 }
 
+/* The key is after the last array of the block. */
 static const char *key_of(const tn__callee *c) { return (const char *)c->input_dtypes + c->n_inputs; }
 
 const tn__callee *tn__callees_find(tn__callees *table, const tn__text *key)
@@ -21,7 +22,7 @@ const tn__callee *tn__callees_find(tn__callees *table, const tn__text *key)
   return c;
 }
 
-/* Of two threads that compiled one function one throws its work away. */
+/* If two threads compiled the same function, the second result is discarded. */
 const tn__callee *tn__callees_enter(tn__callees *table, tn__callee *mine, size_t key_size)
 {
   tn__mutex_lock(&table->mu);
@@ -33,7 +34,7 @@ const tn__callee *tn__callees_enter(tn__callees *table, tn__callee *mine, size_t
     c = mine;
   }
   tn__mutex_unlock(&table->mu);
-  if (!kept) tn__callee_free(mine);
+  if (!kept) tn__callee_destroy(mine);
   return c;
 }
 
@@ -46,6 +47,6 @@ tn__instr_callees *tn__instr_callees_of(tn__plan_instr *instr)
   if (mine == NULL) return NULL;
   mine->n = n;
   if (atomic_compare_exchange_strong(&instr->callees, &there, mine)) return mine;
-  tn__instr_callees_free(mine);
+  tn__instr_callees_destroy(mine);
   return there;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of a plan's large constants: they go when every kernel that reads the constant has a form of its own of it
- * (pack.c), and are made again by its recipe when shapes come for which a kernel wants them. */
+/* Elements of a plan's large constants. They are released when every kernel that reads the constant has a packed form
+ * of it (core/layout/pack.c), and made again by the constant's recipe if a kernel needs them for other shapes. plan->mu
+ * guards the elements; a caller's reference stays valid after they are released. */
 #include <core/plan/plan.h>
 
 tn_tensor *tn__plan_elements(tn_plan *plan, uint32_t v)
@@ -21,7 +22,7 @@ tn_status tn__plan_need_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_
   tn_tensor *made;
   tn_status st =
       tn__recipe_follow(value->recipe, plan->evaluate, &made, err); /* no lock: kernels run, files are read */
-  if (st != TN_OK) return tn_error_prefix(err, "a constant of %zu bytes is needed again", value->constant->bytes), st;
+  if (st != TN_OK) return tn_error_prefix(err, "making a constant of %zu bytes again", value->constant->bytes), st;
   tn__mutex_lock(&plan->mu);
   if (value->elements == NULL) value->elements = tn_tensor_ref(made);
   *out = tn_tensor_ref(value->elements);
@@ -49,7 +50,7 @@ tn_status tn__plan_lend_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_
   tn__plan_value *value = &plan->values[v];
   tn__mutex_lock(&plan->mu);
   value->lent = true;
-  if (value->elements == NULL) value->elements = tn_tensor_ref(made); /* a layout let them go in between */
+  if (value->elements == NULL) value->elements = tn_tensor_ref(made); /* a layout released them in between */
   *out = value->elements;
   tn__mutex_unlock(&plan->mu);
   tn_tensor_unref(made);
@@ -60,7 +61,7 @@ void tn__plan_forget_kept(tn_plan *plan)
 {
   tn__assert_held(&plan->mu);
   for (uint32_t v = 0; v < plan->n_values; v++)
-    plan->values[v].keeps_elements = false; /* layouts hold what they read */
+    plan->values[v].keeps_elements = false; /* existing layouts hold references of their own */
 }
 
 void tn__plan_drop_elements(tn_plan *plan, uint32_t v)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of a plan's instructions: made with the plan, and made again when a plan that seemed light has cost as
- * much as loading faster kernels does. Whoever runs a graph twice pays nothing for a library that it hardly uses, and
- * whoever runs it for an hour pays once.
+/* The kernels of a plan's instructions. They are made with the plan. If a plan that seemed cheap has used as much time
+ * as it takes to load faster kernels, these are loaded and the lists are made again. A program that runs a graph twice
+ * thus never loads a library that it hardly uses, and one that runs it for an hour loads it once.
  *
- * A list of kernels never changes; a new one takes its place. Layouts keep pointers into the old ones, which stay in
- * the plan's arena with the same states. */
+ * A list of kernels is immutable; a new list replaces it. Layouts keep pointers into old lists, which stay in the
+ * plan's arena and share their states with the new ones. */
 #include <core/plan/plan.h>
 #include <core/plan/states.h>
 
-#define MAX_KERNELS 8         /* that are asked for one node; more would mean that all but one decline most shapes */
-#define LOADING_COST_NS 40000000 /* of which a plugin may save a third, about what it and its first kernels take */
+#define MAX_KERNELS 8 /* maximum kernels of a node; with more, nearly all of them would decline most shapes */
+/* Estimated time of steps after which faster kernels are loaded, in ns. A plugin may save a third of it, which is about
+ * the time that loading the plugin and creating its first kernels takes. */
+#define LOADING_COST_NS 40000000
 
 static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
 {
@@ -19,14 +21,14 @@ static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, t
   tn_status st = kernel->def->create(op, &kernel->state, err);
   tn__plugin_call_leave(&calling);
   if (st == TN_OK) {
-    tn__error_reset(err); /* whatever it tried on the way */
+    tn__error_reset(err); /* the kernel may have set an error and succeeded nevertheless */
     return TN_OK;
   }
   kernel->state = NULL;
   return tn__kernel_status(op, kernel->def, "create", st, err);
 }
 
-/* That of a stateful node is the session's. */
+/* Creates the kernel's state. The state of a stateful node belongs to the session and is created once (S-EXE-20). */
 static tn_status need_state(const tn_plan *plan, const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
 {
   kernel->kept = tn__kernel_states_want(plan->states, op, kernel->def);
@@ -45,6 +47,7 @@ static const tn__plan_kernel *find(const tn__plan_kernels *list, const tn_kernel
   return NULL;
 }
 
+/* Destroys the states of a list that neither the session nor the old list owns. */
 static void destroy_new(const tn__plan_kernels *list, const tn__plan_kernels *old)
 {
   for (uint32_t i = 0; i < list->n; i++) {
@@ -54,9 +57,9 @@ static void destroy_new(const tn__plan_kernels *list, const tn__plan_kernels *ol
   }
 }
 
-/* All kernels that fit, best first; those that are in `old` with their states. One that declines the node when others
- * are left is none of them. */
-tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
+/* Lists all kernels that fit, best first. Those in `old` keep their states. A kernel that declines the node is left
+ * out, unless it is the last. */
+tn_status tn__plan_kernels_create(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
                                 const tn__plan_kernels **out, tn_error *err)
 {
   const tn_kernel_def *defs[MAX_KERNELS];
@@ -97,13 +100,14 @@ tn_status tn__plan_kernels_one(tn_plan *plan, const tn_kernel_def *def, const tn
   return TN_OK;
 }
 
-void tn__plan_kernels_free(const tn__plan_kernels *list)
+void tn__plan_kernels_destroy(const tn__plan_kernels *list)
 {
   if (list != NULL) destroy_new(list, NULL);
 }
 
-/* ---- faster ones ---- */
+/* ---- faster kernels ---- */
 
+/* Requests plugins with kernels for the plan's ops. False if memory is exhausted. */
 static bool want(tn_plan *plan)
 {
   const char **ops = tn__alloc_array((size_t)plan->n_instrs + 1, sizeof *ops);
@@ -114,7 +118,8 @@ static bool want(tn_plan *plan)
   return true;
 }
 
-/* States go with the list that the plan has at its end, so a new one holds all that the old one does. */
+/* Whether a new list can replace the old one. When the plan is freed, states are destroyed by its last list, so that
+ * must have all kernels of the old one. */
 static bool holds_all(const tn__plan_kernels *list, const tn__plan_kernels *old)
 {
   for (uint32_t i = 0; i < old->n; i++)
@@ -122,7 +127,7 @@ static bool holds_all(const tn__plan_kernels *list, const tn__plan_kernels *old)
   return list->n > old->n;
 }
 
-/* A node whose new list cannot be made keeps its old one. */
+/* Makes the lists again. A node whose list cannot be made keeps its old one. */
 static void upgrade(tn_plan *plan)
 {
   bool changed = false;
@@ -131,7 +136,7 @@ static void upgrade(tn_plan *plan)
     tn__plan_instr *instr = &plan->instrs[i];
     const tn__plan_kernels *old = tn__instr_kernels(instr), *list;
     tn_error why = TN_ERROR_INIT;
-    if (old != NULL && tn__plan_kernels_make(plan, instr->op, old, &list, &why) == TN_OK) {
+    if (old != NULL && tn__plan_kernels_create(plan, instr->op, old, &list, &why) == TN_OK) {
       bool better = holds_all(list, old);
       if (better) atomic_store_explicit(&instr->kernels, list, memory_order_release);
       else destroy_new(list, old);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preparation ends with the call that it is for. */
+/* Preparation stops when the call that needs it is stopped: by close, cancellation or its time limit. */
 #include <core/base/stop.h>
 #include <core/plan/plan.h>
 
@@ -13,13 +13,13 @@ tn_status tn__prepare_check(const tn_operation *op, tn_error *err)
   if (why == TN__STOP_CLOSED) {
     tn_error_set(err, st, "session has been closed");
   } else if (why == TN__STOP_CANCELLED) {
-    tn_error_set(err, st, "the step was cancelled while it was prepared%s%s%s%s%s",
-                 op == NULL ? "" : ": it came to node '", name, op == NULL ? "" : "' (", type, op == NULL ? "" : ")");
+    tn_error_set(err, st, "the step was cancelled during preparation%s%s%s%s%s",
+                 op == NULL ? "" : ", at node '", name, op == NULL ? "" : "' (", type, op == NULL ? "" : ")");
   } else {
     tn_error_set(err, st,
-                 "the step's time limit ended while it was prepared%s%s%s%s%s; plans and forms of weights are made "
-                 "once: by tn_session_make_callable and a first step with a longer limit",
-                 op == NULL ? "" : ": it came to node '", name, op == NULL ? "" : "' (", type, op == NULL ? "" : ")");
+                 "the step exceeded its time limit during preparation%s%s%s%s%s; plans and packed weights are made "
+                 "once: prepare them with tn_session_make_callable and a first step with a longer limit",
+                 op == NULL ? "" : ", at node '", name, op == NULL ? "" : "' (", type, op == NULL ? "" : ")");
   }
   if (op != NULL) tn_error_set_node(err, name);
   return st;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-_Atomic(tn__workspace_free_fn) tn__workspace_free;
+_Atomic(tn__workspace_free_fn) tn__workspace_destroy;
 
 tn_plan *tn__plan_ref(tn_plan *plan)
 {
@@ -18,7 +18,7 @@ void tn__plan_drop_workspaces(tn_plan *plan)
 {
   for (size_t i = 0; i < TN__MAX_IDLE; i++) {
     tn__workspace *w = atomic_exchange(&plan->idle[i].at, NULL);
-    if (w != NULL) atomic_load(&tn__workspace_free)(plan, w);
+    if (w != NULL) atomic_load(&tn__workspace_destroy)(plan, w);
   }
 }
 
@@ -28,11 +28,11 @@ void tn__plan_unref(tn_plan *plan)
   tn__plan_drop_workspaces(plan);
   if (plan->layouts != NULL) plan->layouts->end(plan);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
-    tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
-    tn__instr_callees_free(atomic_load(&plan->instrs[i].callees));
-    tn__plan_frame_free(plan->instrs[i].frame);
+    tn__plan_kernels_destroy(tn__instr_kernels(&plan->instrs[i]));
+    tn__instr_callees_destroy(atomic_load(&plan->instrs[i].callees));
+    tn__plan_frame_destroy(plan->instrs[i].frame);
   }
-  if (plan->owns_callees) tn__callees_free(plan->callees);
+  if (plan->owns_callees) tn__callees_destroy(plan->callees);
   for (uint32_t i = 0; i < plan->n_values; i++) {
     tn_tensor_unref(plan->values[i].constant);
     tn_tensor_unref(plan->values[i].elements);
@@ -46,9 +46,9 @@ void tn__plan_unref(tn_plan *plan)
   tn__free(plan, sizeof *plan);
 }
 
-/* ---- parts of a plan that have plans ---- */
+/* ---- parts that own plans ---- */
 
-void tn__plan_frame_unturn(tn__plan_frame *frame)
+void tn__plan_frame_drop_rotation(tn__plan_frame *frame)
 {
   tn__plan_unref(frame->first);
   tn__plan_unref(frame->turn);
@@ -65,39 +65,39 @@ void tn__plan_frame_unturn(tn__plan_frame *frame)
   frame->exit_variables = NULL;
 }
 
-void tn__plan_frame_free(tn__plan_frame *frame)
+void tn__plan_frame_destroy(tn__plan_frame *frame)
 {
   if (frame == NULL) return;
-  tn__plan_frame_unturn(frame);
+  tn__plan_frame_drop_rotation(frame);
   tn__plan_unref(frame->body);
   tn__free(frame, sizeof *frame + frame->n_feeds * sizeof *frame->feeds);
 }
 
-void tn__callee_free(tn__callee *c)
+void tn__callee_destroy(tn__callee *c)
 {
   if (c == NULL) return;
   tn__plan_unref(c->plan);
   tn__free(c, c->block_bytes);
 }
 
-void tn__callees_free(tn__callees *callees)
+void tn__callees_destroy(tn__callees *callees)
 {
   if (callees == NULL) return;
   for (tn__callee *c = callees->first, *next; c != NULL; c = next) {
     next = c->next;
-    tn__callee_free(c);
+    tn__callee_destroy(c);
   }
   tn__map_fini(&callees->by_key);
   tn__mutex_fini(&callees->mu);
   tn__free(callees, sizeof *callees);
 }
 
-void tn__instr_callees_free(tn__instr_callees *known)
+void tn__instr_callees_destroy(tn__instr_callees *known)
 {
   if (known != NULL) tn__free(known, tn__instr_callees_bytes(known->n));
 }
 
-/* ---- what a runtime says of it ---- */
+/* ---- settings by the runtime ---- */
 
 void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
 {
@@ -135,9 +135,9 @@ void tn__copy_sized(void *to, const void *from, size_t size, size_t room)
   __builtin_memset((char *)to + n, 0, room - n);
 }
 
-/* ---- what instructions say by themselves ---- */
+/* ---- straight plans: tn_plan_instruction describes them completely ---- */
 
-/* Whether it is there with its plan in any case, perhaps after something has waited. */
+/* Whether a context holds in every step, perhaps after something has waited. */
 static bool is_certain(const tn_plan *plan, uint32_t context)
 {
   const tn__context *c = &plan->contexts[context];
@@ -146,11 +146,11 @@ static bool is_certain(const tn_plan *plan, uint32_t context)
   return true;
 }
 
-/* What of an instruction the struct does not say; NULL = it says all. */
+/* Why tn_plan_instruction cannot describe an instruction; NULL if it can. */
 static const char *unsaid(const tn_plan *plan, const tn__plan_instr *in)
 {
   if (in->kind == TN__SEGMENT_LOOP) return "is a loop, whose body is a plan of its own";
-  if (in->kind == TN__SEGMENT_MERGE) return "hands on the one of its inputs that is there";
+  if (in->kind == TN__SEGMENT_MERGE) return "forwards whichever of its inputs is live";
   if (plan->has_control && !is_certain(plan, in->context)) return "runs under a condition";
   return NULL;
 }
@@ -162,7 +162,7 @@ static tn_status not_straight(const tn_operation *op, const char *why, tn_error 
   tn__plan_node_name(op, &name);
   const char *node = name.failed ? tn_operation_name(op) : tn__text_get(&name);
   tn_error_set(err, TN_UNIMPLEMENTED,
-               "node '%s' (%s) %s, which instructions do not tell in this version: let the kit run "
+               "node '%s' (%s) %s, which plan instructions cannot describe in this version: let the kit run "
                "the plan (tn_kit_prepare)",
                node, tn_operation_type(op), why);
   tn_error_set_node(err, node);
@@ -178,13 +178,13 @@ tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err)
     const tn__plan_instr *in = &plan->instrs[i];
     const char *why = unsaid(plan, in);
     if (why == NULL && in->kind == TN__SEGMENT_WAIT)
-      why = in->traits & TN_TRAIT_FUNCTION_CALL ? "calls functions, and may wait in them"
-                                                : "may wait for what comes later";
+      why = in->traits & TN_TRAIT_FUNCTION_CALL ? "calls functions, which may wait"
+                                                : "may wait for later instructions or other steps";
     if (why != NULL) return not_straight(in->op, why, err);
   }
   for (uint32_t i = 0; plan->has_control && i < plan->n_outputs; i++)
     if (!is_certain(plan, plan->output_contexts[i]))
-      return not_straight(plan->asked[i].op, "is fetched, and there under a condition", err);
+      return not_straight(plan->asked[i].op, "is fetched, but may have no value", err);
   return TN_OK;
 }
 
@@ -209,7 +209,7 @@ tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruc
   if (out == NULL || out->struct_size < sizeof(size_t))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_plan_get_instruction: out is NULL or its struct_size is not set");
   if (i >= plan->n_instrs)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a plan with %u", i, plan->n_instrs);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu is out of range, the plan has %u", i, plan->n_instrs);
   const tn__plan_instr *in = &plan->instrs[i];
   const char *why = unsaid(plan, in);
   if (why != NULL) return not_straight(in->op, why, err);
@@ -223,10 +223,10 @@ tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, t
   if (out == NULL || out->struct_size < sizeof(size_t))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_plan_get_value: out is NULL or its struct_size is not set");
   if (i >= plan->n_values)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu asked of a plan with %u", i, plan->n_values);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu is out of range, the plan has %u", i, plan->n_values);
   const tn__plan_value *v = &plan->values[i];
   tn_tensor *constant = v->constant;
-  if (v->recipe != NULL) { /* who reads plans runs them: from now on the plan keeps it for them */
+  if (v->recipe != NULL) { /* callers that read plans also run them, so the plan keeps the elements from now on */
     tn_status st = tn__plan_lend_elements((tn_plan *)plan, (uint32_t)i, &constant, err);
     if (st != TN_OK) return st;
   }

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Recipes of large constants (recipe.h). */
 #include <core/plan/recipe.h>
 
 #include <string.h>
 
-#define MAX_DEPTH 32 /* of recipes in recipes: they are followed by recursion */
+#define MAX_DEPTH 32 /* maximum nesting of recipes: they are followed recursively */
 
 struct tn__recipe {
   _Atomic uint32_t refs;
-  const tn_operation *op;
-  tn_graph *graph; /* that the operation is in, a reference */
-  tn_tensor *outline;
-  uint32_t output, n_inputs, depth;
-  tn__ingredient inputs[];
+  const tn_operation *op; /* computes the constant, or is a Const */
+  tn_graph *graph;        /* has the operation; owned reference */
+  tn_tensor *outline;     /* dtype and shape of the constant, no elements; owned reference */
+  uint32_t output;        /* of the operation */
+  uint32_t n_inputs;      /* 0 = a constant of the graph */
+  uint32_t depth;         /* maximum number of recipes below this one */
+  tn__ingredient inputs[]; /* owned references */
 };
 
 static size_t size_of(uint32_t n) { return sizeof(tn__recipe) + (size_t)n * sizeof(tn__ingredient); }
 
-tn__recipe *tn__recipe_make(const tn_operation *op, uint32_t output, const tn__ingredient *inputs, uint32_t n,
+tn__recipe *tn__recipe_create(const tn_operation *op, uint32_t output, const tn__ingredient *inputs, uint32_t n,
                             const tn_tensor *like)
 {
   if (like->bytes < TN__LARGE_CONSTANT || tn__dtype_is_managed(like->dtype)) return NULL;
   uint32_t depth = 0;
   for (uint32_t i = 0; i < n; i++) {
     const tn__ingredient *in = &inputs[i];
-    if (in->recipe == NULL && in->tensor->bytes >= TN__LARGE_CONSTANT) return NULL; /* would hold more than it frees */
+    if (in->recipe == NULL && in->tensor->bytes >= TN__LARGE_CONSTANT) return NULL; /* holds more than it frees */
     if (in->recipe != NULL && in->recipe->depth >= depth) depth = in->recipe->depth + 1;
   }
   tn__recipe *r = depth > MAX_DEPTH ? NULL : tn__zalloc(size_of(n));
@@ -88,8 +91,8 @@ bool tn__recipe_same(const tn__recipe *a, const tn__recipe *b)
   return true;
 }
 
-/* Room for the result comes first and is given back last: what is needed only to compute it lies behind it in memory
- * then, and leaves no hole. */
+/* Allocates the result before the inputs: they are released first, and leave no hole in the heap below the result.
+ * Leaves *out NULL for an operation with several outputs. */
 static tn_status make_room(const tn__recipe *r, tn_tensor **out, tn_error *err)
 {
   const tn_tensor *o = r->outline;
@@ -97,6 +100,7 @@ static tn_status make_room(const tn__recipe *r, tn_tensor **out, tn_error *err)
   return tn_operation_n_outputs(r->op) == 1 ? tn_tensor_create(o->dtype, o->dims, o->rank, out, err) : TN_OK;
 }
 
+/* Stores the inputs, then the outputs of the operation in `tensors`. The caller releases them, also after a failure. */
 static tn_status compute(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tensor **tensors, tn_error *err)
 {
   tn_tensor **outputs = tensors + r->n_inputs, *room;
@@ -125,7 +129,7 @@ tn_status tn__recipe_follow(const tn__recipe *r, tn__evaluate_fn evaluate, tn_te
   if (tensors == NULL) return tn__no_memory(err, "constant", r->outline->bytes);
   tn_status st = compute(r, evaluate, tensors, err);
   if (st == TN_OK && tensors[r->n_inputs + r->output]->bytes != r->outline->bytes)
-    st = tn_error_set(err, TN_INTERNAL, "node '%s' is a constant of %zu bytes, and of another size when computed again",
+    st = tn_error_set(err, TN_INTERNAL, "node '%s': a constant of %zu bytes has another size when computed again",
                       tn_operation_name(r->op), r->outline->bytes);
   if (st == TN_OK) *out = tn_tensor_ref(tensors[r->n_inputs + r->output]);
   for (size_t i = 0; i < n; i++) tn_tensor_unref(tensors[i]);

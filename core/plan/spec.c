@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Whether a list of names between commas has this one. */
+/* Whether a comma-separated list has this name. NULL is an empty list. */
 static bool is_listed(const char *list, const char *name)
 {
   size_t size = strlen(name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States of kernels that a session keeps for its stateful nodes. */
+/* States of kernels that a session keeps for its stateful nodes (states.h). */
 #include <core/plan/states.h>
 
 typedef struct tn__kept_state {
-  const void *key[2]; /* the node and the kernel; the map borrows it */
+  const void *key[2]; /* the node and the kernel; the map borrows the array */
   const tn_kernel_def *def;
   void *state;
   struct tn__kept_state *next;
@@ -68,8 +68,9 @@ bool tn__kernel_states_keep(tn__kernel_states *states, const tn_operation *op, c
   if (taken) {
     mine->next = states->first;
     states->first = mine;
+    there = mine;
   }
-  *state = there != NULL ? there->state : taken ? mine->state : NULL;
+  *state = there == NULL ? NULL : there->state;
   tn__mutex_unlock(&states->mu);
   if (taken) return true;
   tn__free(mine, sizeof *mine);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels of stateful nodes made of themselves, kept for a session: a node is one and the same in all signatures
- * that need it, and in one that was given up and is compiled again (S-EXE-20). */
+/* States of stateful nodes' kernels, which a session keeps: a node has one state in all signatures that need it, also
+ * in one that was discarded and is compiled again (S-EXE-20). */
 #ifndef TN_CORE_PLAN_STATES_H
 #define TN_CORE_PLAN_STATES_H
 
@@ -11,19 +11,21 @@
 
 typedef struct tn__kernel_states {
   tn__mutex mu;
-  tn__map by_node; /* guarded by mu */
-  struct tn__kept_state *first; /* all of them; guarded by mu */
-  _Atomic(tn_graph *) graph; /* borrowed: nodes of others (of functions, of passes) live only as long as their plan */
+  tn__map by_node;              /* from a node and a kernel to a state; guarded by mu */
+  struct tn__kept_state *first; /* list of all, which owns them; guarded by mu */
+  _Atomic(tn_graph *) graph; /* the session's, borrowed. Only its nodes have kept states: those of other graphs (of
+                              * functions, of passes) live only as long as their plan */
 } tn__kernel_states;
 
 void tn__kernel_states_init(tn__kernel_states *states);
-/* When no plan is left that was compiled with it. */
+/* Destroys all states. No plan that was compiled with them may exist any more. */
 void tn__kernel_states_fini(tn__kernel_states *states);
-/* Whether the state of this node's kernel is kept; states may be NULL. */
+/* Whether the state of this node's kernel is to be kept; `states` may be NULL. */
 bool tn__kernel_states_want(const tn__kernel_states *states, const tn_operation *op, const tn_kernel_def *def);
+/* Stores the kept state, borrowed, in *state; false if there is none. Thread-safe. */
 bool tn__kernel_states_find(tn__kernel_states *states, const tn_operation *op, const tn_kernel_def *def, void **state);
-/* Takes over *state. Of two threads that made one, both get the first one's. False without memory: *state is
- * destroyed. */
+/* Takes over *state. If two threads have made one, the second is destroyed, and both get the first in *state. False if
+ * memory is exhausted: *state is destroyed. Thread-safe. */
 bool tn__kernel_states_keep(tn__kernel_states *states, const tn_operation *op, const tn_kernel_def *def, void **state);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of kernels, made fit for the program. */
+/* Completes the errors of kernels before the program sees them. */
 #include <core/plan/plan.h>
 
 #include <string.h>
 
-/* The node of the program that an operation stands for. */
+/* The name up to the suffix of operations that passes made. */
 void tn__plan_node_name(const tn_operation *op, tn__text *out)
 {
   const char *name = tn_operation_name(op), *made = strstr(name, TN__MADE_NAME);
@@ -28,7 +28,7 @@ tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, co
   tn__plan_node_name(op, &name);
   if (!name.failed) node = tn__text_get(&name);
   if (st < TN_OK || st > TN_UNAUTHENTICATED)
-    st = tn_error_wrap(err, TN_INTERNAL, "kernel '%s': %s returned %d, which is no status", kernel, slot, st);
+    st = tn_error_wrap(err, TN_INTERNAL, "kernel '%s': %s returned %d, which is not a status", kernel, slot, st);
   else
     tn_error_set(err, st, "kernel '%s': %s failed without a message", kernel, slot);
   if (err != NULL) err->code = st;

@@ -39,7 +39,7 @@ void tn__cpus_read(tn__cpus *out)
   }
 }
 
-void tn__cpus_free(tn__cpus *cpus)
+void tn__cpus_fini(tn__cpus *cpus)
 {
   tn__free(cpus->mask, cpus->bytes);
   *cpus = (tn__cpus){ 0, NULL };
@@ -50,7 +50,7 @@ static uint32_t affinity(void)
   tn__cpus cpus;
   tn__cpus_read(&cpus);
   uint32_t n = cpus.mask == NULL ? online() : (uint32_t)CPU_COUNT_S(cpus.bytes, (cpu_set_t *)cpus.mask);
-  tn__cpus_free(&cpus);
+  tn__cpus_fini(&cpus);
   return n;
 }
 
@@ -174,7 +174,7 @@ uint32_t tn__usable_cpus(void)
 #else
 uint32_t tn__usable_cpus(void) { return online(); }
 void tn__cpus_read(tn__cpus *out) { *out = (tn__cpus){ 0, NULL }; }
-void tn__cpus_free(tn__cpus *cpus) { (void)cpus; }
+void tn__cpus_fini(tn__cpus *cpus) { (void)cpus; }
 void tn__cpus_pin(const tn__cpus *cpus, uint32_t number) { (void)cpus, (void)number; }
 int tn__cpu_now(void) { return -1; }
 

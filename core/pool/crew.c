@@ -18,7 +18,7 @@ tn__crew *tn__crew_current(void) { return tn__seat_now == NULL ? NULL : tn__seat
 
 /* ---- crews and seats ---- */
 
-tn__seat *tn__seat_make(tn__crew *crew)
+tn__seat *tn__seat_create(tn__crew *crew)
 {
   tn__seat *seat = tn__alloc_aligned(sizeof *seat, _Alignof(tn__seat));
   if (seat == NULL) return NULL;
@@ -57,7 +57,7 @@ static tn__crew *make_crew(tn__pool_client *client)
   if (crew == NULL) return NULL;
   memset(crew, 0, size_of_crew(client));
   crew->client = client;
-  tn__seat *owner = tn__seat_make(crew);
+  tn__seat *owner = tn__seat_create(crew);
   if (owner == NULL) {
     tn__free_aligned(crew, size_of_crew(client), _Alignof(tn__crew));
     return NULL;

@@ -52,7 +52,7 @@ static void free_pool(tn__pool *pool)
     tn__cond_fini(&pool->left);
     tn__mutex_fini(&pool->mu);
   }
-  tn__cpus_free(&pool->cpus);
+  tn__cpus_fini(&pool->cpus);
   tn__free(pool->name, pool->name_size);
   tn__free(pool, sizeof *pool);
 }

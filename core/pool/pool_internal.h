@@ -104,7 +104,7 @@ typedef struct tn__cpus {
 } tn__cpus;
 
 void tn__cpus_read(tn__cpus *out);
-void tn__cpus_free(tn__cpus *cpus);
+void tn__cpus_fini(tn__cpus *cpus);
 /* Pins this thread to CPU number `number` of them, from 0, modulo their count. May fail without notice. */
 void tn__cpus_pin(const tn__cpus *cpus, uint32_t number);
 /* The CPU on which this thread runs; -1 = not known. */
@@ -195,7 +195,7 @@ void tn__profile_end(tn__crew *crew);
 
 /* crew.c */
 extern _Thread_local tn__seat *tn__seat_now;
-tn__seat *tn__seat_make(tn__crew *crew); /* NULL without memory */
+tn__seat *tn__seat_create(tn__crew *crew); /* NULL without memory */
 bool tn__seat_run(tn__seat *seat);       /* runs one task, or parts of a loop; false: there are none */
 /* Looks for work for a while before the thread sleeps; false if there is none. It stops when
  * over(user) is true; NULL: the thread is a worker. */

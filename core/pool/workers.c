@@ -78,7 +78,7 @@ static tn__seat *seat_claim(tn__crew *crew)
   if (client->closing || atomic_load_explicit(&client->seated, memory_order_relaxed) >= client->workers) return NULL;
   uint32_t n = atomic_load_explicit(&crew->n_seats, memory_order_relaxed), i = 1;
   while (i < n && atomic_load_explicit(&crew->seats[i], memory_order_relaxed)->taken) i++;
-  tn__seat *seat = i < n ? atomic_load_explicit(&crew->seats[i], memory_order_relaxed) : tn__seat_make(crew);
+  tn__seat *seat = i < n ? atomic_load_explicit(&crew->seats[i], memory_order_relaxed) : tn__seat_create(crew);
   if (seat == NULL) return NULL;
   if (i == n) {
     atomic_store_explicit(&crew->seats[n], seat, memory_order_release);

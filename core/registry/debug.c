@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TENON_DEBUG=load: a line for each file that was looked at, with the verdict, the reason and the time it took.
- * What was said once is not said again in this process, however often folders are read (P-65). */
+/* TENON_DEBUG=load: a line for each file examined, with the verdict, the reason and the time it took. A line is logged
+ * only once in a process, however often the folders are read (P-65). */
 #include <string.h>
 
 #include <core/base/map.h>
 #include <core/registry/registry_internal.h>
 
-/* Guarded by the mutex; for the whole process. */
+/* The lines logged so far; never freed. Guarded by the mutex of first_time. */
 static tn__map said;
 static tn__arena texts;
 
+/* Whether "load" is in the list of TENON_DEBUG. Read each time, as the program may change the environment. */
 static bool wanted(void)
 {
   for (const char *at = tn__getenv("TENON_DEBUG"); at != NULL && *at != 0;) {
@@ -20,7 +21,7 @@ static bool wanted(void)
   return false;
 }
 
-/* Without memory the line is said again. */
+/* Records the line; false if it was logged before. If memory runs out, it may be logged again. */
 static bool first_time(const tn__text *line)
 {
   static tn__mutex mu = TN__MUTEX_INIT("lines of TENON_DEBUG", TN_RANK_REGISTRY);

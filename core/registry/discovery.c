@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding plugins: the folders of the search list, and no others, are read in order (P-01 to P-09).
  *
- * A scan collects its results apart from the registry and installs them at the end, under the mutex. A failed scan
- * changes nothing. */
+ * A scan runs under the loader token. It opens and checks files without the mutex, collects its results in a `scan`,
+ * and installs them at the end, under the mutex. A failed scan changes nothing. Only a lack of memory or descriptors,
+ * or a failure of libltdl, makes a scan fail: a folder or file with another problem is skipped or listed as refused,
+ * and the scan continues.
+ *
+ * A rescan keeps the objects of plugins that were opened, and of files that have not changed, since factories and
+ * callers refer to them. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -31,6 +36,7 @@ typedef struct folder {
   bool foreign;
 } folder;
 
+/* The result of a scan until it is installed; the fields correspond to those of tn__registry. */
 typedef struct scan {
   tn__searched *directories;
   size_t n_directories, directories_capacity;
@@ -68,11 +74,11 @@ static void names_fini(names *list)
     size_t begin_ = (s)->notes.size;           \
     tn_log(level, __VA_ARGS__);                \
     tn__text_printf(&(s)->notes, __VA_ARGS__); \
-    tn__text_make_plain(&(s)->notes, begin_);           \
+    tn__text_make_plain(&(s)->notes, begin_);  \
     tn__text_puts(&(s)->notes, "\n");          \
   } while (0)
 
-/* For "%.*s": elements of the environment have no NUL at their end. */
+/* The precision of "%.*s": elements of the environment are not NUL-terminated, and may be long. */
 static int shown(size_t size) { return size < 4096 ? (int)size : 4096; }
 
 /* ---- one folder ---- */
@@ -87,18 +93,19 @@ static bool file_name_ok(const char *name)
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+/* For a file that has the suffix, but not the name or type of a plugin. */
 static void report_near_miss(const char *directory, const char *name)
 {
   static const char reason[] = "wanted a regular file [a-z][a-z0-9_]*" SUFFIX;
   tn__text path;
-  tn_log(TN_LOG_DEBUG, "'%s/%s' is no plugin: %s", directory, name, reason);
+  tn_log(TN_LOG_DEBUG, "'%s/%s' is not a plugin: %s", directory, name, reason);
   tn__text_init(&path, 65536);
   tn__text_printf(&path, "%s/%s", directory, name);
-  tn__debug_load(tn__text_get(&path), "no plugin", reason, 0);
+  tn__debug_load(tn__text_get(&path), "not a plugin", reason, 0);
   tn__text_fini(&path);
 }
 
-/* A regular file, or a link to one. */
+/* A regular file, or a link to one. Not every file system reports the type of an entry. */
 static bool is_file(int in, const struct dirent *entry)
 {
   struct stat st;
@@ -113,6 +120,19 @@ static bool ends_in(const char *name, const char *end)
   return size > n && strcmp(name + size - n, end) == 0;
 }
 
+static const char *folder_fault(int number)
+{
+  switch (number) {
+  case ENOENT: return "it does not exist";
+  case EACCES: return "permission denied";
+  case ELOOP: return "its symbolic links form a loop";
+  case ENOTDIR: return "it is not a folder";
+  default: return "it cannot be opened";
+  }
+}
+
+/* Lists the folder's plugin files by name, so that the order does not depend on the file system. A folder that cannot
+ * be read is skipped: *fault says why. */
 static tn_status list_folder(const char *directory, folder *found, const char **fault, tn_error *err)
 {
   int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -122,12 +142,8 @@ static tn_status list_folder(const char *directory, folder *found, const char **
     if (fd >= 0) close(fd);
     if (number == EMFILE || number == ENFILE || number == ENOMEM)
       return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                          "plugin folder '%s' cannot be opened: no file descriptor or memory left", directory);
-    *fault = number == ENOENT    ? "it does not exist"
-             : number == EACCES  ? "permission denied"
-             : number == ELOOP   ? "its symbolic links go in a circle"
-             : number == ENOTDIR ? "it is no folder"
-                                 : "it cannot be opened";
+                          "plugin folder '%s' cannot be opened: out of file descriptors or memory", directory);
+    *fault = folder_fault(number);
     tn_log(TN_LOG_INFO, "plugin folder '%s' is skipped: %s", directory, *fault);
     return TN_OK;
   }
@@ -145,10 +161,11 @@ static tn_status list_folder(const char *directory, folder *found, const char **
   return status;
 }
 
-/* The same file by two ways is one plugin (P-12). */
+/* The same file by two paths is one plugin (P-12): the key is its device and inode, the first fields of its id. */
 #define FILE_KEY(plugin) ((const char *)&(plugin)->id), offsetof(tn__file_id, size)
 _Static_assert(offsetof(tn__file_id, size) == sizeof(dev_t) + sizeof(ino_t), "the key has no padding");
 
+/* Where the scan has the same file; NULL: nowhere. Inode 0: the file could not be examined, so it has no id. */
 static tn__plugin **find_same(const scan *s, const tn__plugin *plugin)
 {
   uintptr_t place = plugin->id.ino != 0 ? (uintptr_t)tn__map_get(&s->by_file, FILE_KEY(plugin)) : 0;
@@ -160,7 +177,13 @@ static bool remember_file(scan *s, tn__plugin *plugin)
   return plugin->id.ino == 0 || tn__map_put(&s->by_file, FILE_KEY(plugin), (void *)(uintptr_t)(s->n + 1), NULL);
 }
 
-/* Puts an examined plugin, which is the scan's from now on, into the list. */
+static const char *verdict_of(const tn__plugin *plugin)
+{
+  if (plugin->disabled) return "disabled";
+  return plugin->state == TN__PLUGIN_REFUSED ? "refused" : "found";
+}
+
+/* Adds an examined plugin to the scan, which takes ownership, also on failure. */
 static tn_status add_plugin(scan *s, tn__plugin *plugin, bool has_conf, int64_t begin, tn_error *err)
 {
   if (find_same(s, plugin) != NULL) {
@@ -180,16 +203,13 @@ static tn_status add_plugin(scan *s, tn__plugin *plugin, bool has_conf, int64_t 
   }
   plugin->order = s->n;
   s->plugins[s->n++] = plugin;
-  tn__debug_load(plugin->path,
-                 plugin->disabled                      ? "disabled"
-                 : plugin->state == TN__PLUGIN_REFUSED ? "refused"
-                                                       : "found",
+  tn__debug_load(plugin->path, verdict_of(plugin),
                  plugin->state == TN__PLUGIN_REFUSED ? plugin->reason : plugin->manifest.name, begin);
   if (plugin->state == TN__PLUGIN_REFUSED)
     tn_log(TN_LOG_INFO, "plugin '%s' is refused: %s", plugin->path, plugin->reason);
   else
-    tn_log(TN_LOG_DEBUG, "plugin '%s' offers %s '%s'%s", plugin->path, plugin->manifest.kind, plugin->manifest.name,
-           plugin->foreign ? "; note: a part of its path belongs to another user" : "");
+    tn_log(TN_LOG_DEBUG, "plugin '%s' provides %s '%s'%s", plugin->path, plugin->manifest.kind, plugin->manifest.name,
+           plugin->foreign ? "; note: a part of its path is owned by another user" : "");
   return TN_OK;
 }
 
@@ -217,6 +237,7 @@ static tn_status add_linked(void *user, tn__plugin *plugin, tn_error *err)
   return add_plugin(user, plugin, false, tn__now_ns(), err);
 }
 
+/* The folder's path is checked once for all its files; if it is not safe, each file's check reports why. */
 static tn_status scan_folder(scan *s, tn__searched *directory, tn_error *err)
 {
   folder found = { .safe = false };
@@ -243,6 +264,7 @@ static tn_status add_directory(scan *s, const char *path, size_t size, tn_error 
   return TN_OK;
 }
 
+/* "/folder:/folder" of TENON_PLUGIN_PATH. Relative folders are refused, since the current folder is not trusted. */
 static tn_status add_search_path(scan *s, const char *list, tn_error *err)
 {
   for (const char *at = list;; at++) {
@@ -277,7 +299,7 @@ static tn_status add_rank(scan *s, const char *name, size_t size, int32_t rank, 
   return TN_OK;
 }
 
-/* "name=rank,name=rank" */
+/* "name=rank,name=rank" of TENON_RANK. A wrong element is skipped with a note; the others count. */
 static tn_status read_ranks(scan *s, const char *list, tn_error *err)
 {
   for (const char *at = list; *at != 0;) {
@@ -297,7 +319,7 @@ static tn_status read_ranks(scan *s, const char *list, tn_error *err)
   return TN_OK;
 }
 
-/* A build that was not installed has its own plugins first, as those of an installation may be of another version. */
+/* An uninstalled build searches its own plugins first, as installed plugins may be of another version. */
 static tn_status add_default_folders(scan *s, tn_error *err)
 {
   char path[PATH_MAX];
@@ -307,7 +329,7 @@ static tn_status add_default_folders(scan *s, tn_error *err)
   return status;
 }
 
-/* The program's folders come first, then the environment's, then the installed one (P-01, P-02). */
+/* The program's folders come first, then the environment's, then the installation's (P-01, P-02). */
 static tn_status make_search_list(scan *s, tn_error *err)
 {
   static const char *const variables[] = { "TENON_PLUGIN_PATH", "TENON_PLUGIN_PATH_ONLY", "TENON_RANK",
@@ -320,7 +342,7 @@ static tn_status make_search_list(scan *s, tn_error *err)
   tn__reg_unlock();
   for (size_t i = 0; tn__elevated() && i < sizeof(variables) / sizeof(variables[0]); i++)
     if (getenv(variables[i]) != NULL)
-      NOTE(s, TN_LOG_WARNING, "%s is ignored: this process has more rights than its caller", variables[i]);
+      NOTE(s, TN_LOG_WARNING, "%s is ignored: this process has elevated privileges", variables[i]);
   const char *path = tn__getenv("TENON_PLUGIN_PATH"), *only = tn__getenv("TENON_PLUGIN_PATH_ONLY");
   const char *ranks = tn__getenv("TENON_RANK");
   if (status == TN_OK && path != NULL) status = add_search_path(s, path, err);
@@ -330,7 +352,7 @@ static tn_status make_search_list(scan *s, tn_error *err)
   return status;
 }
 
-/* ---- putting a scan in place ---- */
+/* ---- installing a scan ---- */
 
 static void scan_fini(scan *s)
 {
@@ -344,7 +366,7 @@ static void scan_fini(scan *s)
   tn__text_fini(&s->notes);
 }
 
-/* A plugin that was opened stays in the list: its code is mapped, and its init is not called twice. */
+/* A plugin that was opened stays in the list: its code is mapped, and its init must not be called twice. */
 static bool must_stay(const tn__plugin *plugin)
 {
   return plugin->initialised || plugin->state == TN__PLUGIN_LOADED || plugin->state == TN__PLUGIN_UNAVAILABLE ||
@@ -353,6 +375,7 @@ static bool must_stay(const tn__plugin *plugin)
 
 static bool same_text(const char *a, const char *b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
 
+/* Whether the file and its settings are as the old object has them: then the old object stays, with its references. */
 static bool unchanged(const tn__plugin *old, const tn__plugin *found)
 {
   return old->state == TN__PLUGIN_FOUND && found->state == TN__PLUGIN_FOUND && strcmp(old->path, found->path) == 0 &&
@@ -361,7 +384,7 @@ static bool unchanged(const tn__plugin *old, const tn__plugin *found)
          same_text(old->settings, found->settings);
 }
 
-/* A plugin that stays has the place, and the rank, that were found now. */
+/* A plugin that stays takes the place and the rank that the new scan found for it. */
 static void keep_locked(tn__plugin *old, const tn__plugin *found)
 {
   old->order = found->order;
@@ -376,7 +399,8 @@ static int compare_places(const void *a, const void *b)
   return tn__plugin_compare(*(tn__plugin *const *)a, *(tn__plugin *const *)b);
 }
 
-/* Makes the new list of the plugins that were found and those that stay; *dropped gets the others. */
+/* Builds the new list from the plugins found and those that stay; *dropped gets the others. Each plugin in either list
+ * has one reference of its list, which moves with it. The qsort invalidates the places in by_file. */
 static void exchange_plugins_locked(scan *s, tn__plugin **dropped)
 {
   tn__plugin *old = tn__reg.plugins, *gone = NULL;
@@ -384,7 +408,7 @@ static void exchange_plugins_locked(scan *s, tn__plugin **dropped)
     tn__plugin **match = find_same(s, old);
     next = old->next;
     if (match != NULL && (must_stay(old) || unchanged(old, *match))) {
-      tn__plugin *swap = *match; /* the one that was made now is dropped */
+      tn__plugin *swap = *match; /* the new object is dropped, the old one takes its place */
       keep_locked(old, swap);
       *match = old;
       old = swap;
@@ -417,9 +441,9 @@ static void exchange_plugins_locked(scan *s, tn__plugin **dropped)
     b = exchanged;               \
   } while (0)
 
-/* Exchanges the lists; s keeps what is to be freed. The map's keys lie in plugins that may be dropped: it is not used
- * again. */
-static void put_in_place(scan *s)
+/* Exchanges the lists: afterwards s has the registry's old ones, which the caller frees. The map is not used again, as
+ * its keys are in plugins that may be dropped. Plugins are unreferenced without the mutex. */
+static void install(scan *s)
 {
   tn__plugin *dropped = NULL;
   tn__reg_lock();
@@ -449,11 +473,12 @@ tn_status tn__scan(tn_error *err)
   if (status == TN_OK) status = tn__each_preloaded(add_linked, &s, err); /* before all files, P-90 */
   for (size_t i = 0; status == TN_OK && i < s.n_directories; i++) status = scan_folder(&s, &s.directories[i], err);
   if (status == TN_OK && s.notes.failed && s.notes.size == 0) status = tn__no_memory(err, "notes of a scan", 1);
-  if (status == TN_OK) put_in_place(&s);
+  if (status == TN_OK) install(&s);
   scan_fini(&s);
   return status;
 }
 
+/* Looks again under the token: another thread may have scanned while this one waited for it. */
 tn_status tn__scan_once(tn_error *err)
 {
   tn__reg_lock();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the manifest's section from an ELF shared object without mapping it or running its code (P-16, P-17).
  *
- * The dynamic linker believes the program headers: it maps what they say and touches it, so a file that was cut short
- * ends the process with SIGBUS. Therefore everything that a header names must lie inside the file before anybody opens
- * it. Numbers come from the file; each is compared with what is left of the file before it is used. */
+ * The dynamic linker trusts the program headers: it maps and accesses the ranges they give, so a truncated file ends
+ * the process with SIGBUS. Therefore every range in a header must be inside the file before the file is opened as a
+ * library. All numbers come from the file and may be wrong: each is compared with the size of the file, without
+ * overflow, before it is used. */
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -19,7 +20,7 @@ typedef ElfW(Shdr) elf_section;
 #define NAME_BYTES sizeof(TN_MANIFEST_SECTION) /* with its NUL */
 #define CHUNK 32                               /* headers read at once */
 
-/* What this process is made of; 0: unknown, not checked. */
+/* The ELF machine number of this process; 0: unknown, so it is not checked. */
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -52,9 +53,10 @@ static const char *machine_name(unsigned machine)
   return "another machine";
 }
 
+/* Whether the range is within the first `size` bytes; cannot overflow. */
 static bool inside(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
 
-/* The caller has checked that the bytes lie inside; a file that shrinks meanwhile is an error, too. */
+/* The caller has checked that the range is inside the file. If the file shrinks meanwhile, that is an error, too. */
 static tn_status read_file(const tn__object *object, uint64_t offset, void *to, size_t bytes, tn_error *err)
 {
   for (size_t done = 0; done < bytes;) {
@@ -71,6 +73,8 @@ static tn_status read_file(const tn__object *object, uint64_t offset, void *to, 
   return TN_OK;
 }
 
+/* Reads through the page in `object`, so that the many small headers of a file cost a few system calls. The caller has
+ * checked that the range is inside the file. */
 static tn_status read_at(tn__object *object, uint64_t offset, void *to, size_t bytes, tn_error *err)
 {
   if (object->fd < 0) {
@@ -80,7 +84,7 @@ static tn_status read_at(tn__object *object, uint64_t offset, void *to, size_t b
   if (bytes > TN_OBJECT_PAGE / 2) return read_file(object, offset, to, bytes, err);
   if (offset < object->page_at || offset - object->page_at > object->page_size ||
       bytes > object->page_size - (offset - object->page_at)) {
-    /* The tables of sections lie at the end: what is in front of them is wanted, too. */
+    /* The section tables are at the end of a file, and the bytes before them are needed, too. */
     uint64_t at = offset;
     if (object->size - at < TN_OBJECT_PAGE) at = object->size > TN_OBJECT_PAGE ? object->size - TN_OBJECT_PAGE : 0;
     uint64_t left = object->size - at;
@@ -95,6 +99,7 @@ static tn_status read_at(tn__object *object, uint64_t offset, void *to, size_t b
   return TN_OK;
 }
 
+/* Reports that the range of the i-th `what` ends after the file. */
 static tn_status beyond(const tn__object *object, const char *what, size_t i, uint64_t offset, uint64_t bytes,
                         tn_error *err)
 {
@@ -103,7 +108,14 @@ static tn_status beyond(const tn__object *object, const char *what, size_t i, ui
                       (unsigned long long)offset, (unsigned long long)bytes, (unsigned long long)object->size);
 }
 
-/* The header: is this a shared object for this process at all? */
+static const char *class_bits(unsigned char class)
+{
+  if (class == ELFCLASS32) return "32";
+  return class == ELFCLASS64 ? "64" : "?-";
+}
+
+/* Checks the ELF header: whether this is a shared object for this process. A file that is too short for a header still
+ * gets the most specific message that its bytes allow. */
 static tn_status check_header(tn__object *object, elf_header *header, tn_error *err)
 {
   unsigned char ident[EI_NIDENT] = { 0 };
@@ -115,10 +127,7 @@ static tn_status check_header(tn__object *object, elf_header *header, tn_error *
                         have == 0 ? "the file is empty" : "byte 0 does not begin an ELF header");
   if (have == sizeof(ident) && ident[EI_CLASS] != OWN_CLASS)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "byte 4: a %s-bit object (class %d), this process needs %d bits",
-                        ident[EI_CLASS] == ELFCLASS32   ? "32"
-                        : ident[EI_CLASS] == ELFCLASS64 ? "64"
-                                                        : "?-",
-                        ident[EI_CLASS], (int)sizeof(void *) * 8);
+                        class_bits(ident[EI_CLASS]), ident[EI_CLASS], (int)sizeof(void *) * 8);
   if (have == sizeof(ident) && ident[EI_DATA] != ELFDATA2LSB)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "byte 5: byte order %d, this process is little-endian (%d)",
                         ident[EI_DATA], ELFDATA2LSB);
@@ -139,12 +148,13 @@ static tn_status check_header(tn__object *object, elf_header *header, tn_error *
   return TN_OK;
 }
 
-/* Program headers: what the dynamic linker will map. */
+/* Checks the program headers, which tell the dynamic linker what to map. */
 static tn_status check_segments(tn__object *object, const elf_header *header, tn_error *err)
 {
   if (header->e_phentsize != sizeof(elf_segment) || header->e_phnum == 0 || header->e_phnum == PN_XNUM)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "damaged: %u program headers of %u bytes, wanted some of %zu bytes",
-                        header->e_phnum, header->e_phentsize, sizeof(elf_segment));
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "damaged: %u program headers of %u bytes, wanted at least one of %zu bytes", header->e_phnum,
+                        header->e_phentsize, sizeof(elf_segment));
   uint64_t table = (uint64_t)header->e_phnum * sizeof(elf_segment);
   if (!inside(header->e_phoff, table, object->size))
     return beyond(object, "table of program headers", 0, header->e_phoff, table, err);
@@ -178,7 +188,7 @@ static tn_status not_ours(tn_error *err)
   return tn_error_set(err, TN_INVALID_ARGUMENT, "not a runtime plugin (no %s)", TN_MANIFEST_SECTION);
 }
 
-/* Finds the section headers; numbers that do not fit the ELF header stand in the first of them. */
+/* Finds the section headers. Numbers too large for the ELF header are in the first section header. */
 static tn_status find_sections(tn__object *object, const elf_header *header, section_table *out, tn_error *err)
 {
   if (header->e_shoff == 0) return not_ours(err);
@@ -206,6 +216,7 @@ static tn_status find_sections(tn__object *object, const elf_header *header, sec
   return TN_OK;
 }
 
+/* Compares the section's name, NUL included, with TN_MANIFEST_SECTION. */
 static tn_status is_manifest(tn__object *object, const section_table *table, const elf_section *section, bool *is,
                              tn_error *err)
 {
@@ -217,7 +228,7 @@ static tn_status is_manifest(tn__object *object, const section_table *table, con
   return status;
 }
 
-/* Checks every section and finds the one of the manifest. */
+/* Checks every section and finds the manifest's. Sections without bytes in the file have nothing to check. */
 static tn_status walk_sections(tn__object *object, const section_table *table, elf_section *manifest, tn_error *err)
 {
   bool found = false;
@@ -234,7 +245,7 @@ static tn_status walk_sections(tn__object *object, const section_table *table, e
       bool is = false;
       status = is_manifest(object, table, s, &is, err);
       if (status != TN_OK) return status;
-      if (is && found) return tn_error_set(err, TN_INVALID_ARGUMENT, "two sections are called %s", TN_MANIFEST_SECTION);
+      if (is && found) return tn_error_set(err, TN_INVALID_ARGUMENT, "two sections are named %s", TN_MANIFEST_SECTION);
       if (is) *manifest = *s;
       found = found || is;
     }

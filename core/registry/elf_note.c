@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The build-id of a shared object: the note "GNU" of type 3. Files that are not well formed have none. */
+/* The build-id of a shared object: the note "GNU" of type NT_GNU_BUILD_ID. A malformed file has none. */
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #define MAX_NOTES 16384
 #define MAX_SEGMENTS 128
 
-/* In the bytes of a segment of notes. */
+/* Searches the bytes of a note segment. Returns the id's size and sets *id to its bytes; 0: there is none. Sizes of a
+ * note's name and id are rounded up to 4 bytes in the file. */
 static size_t find_build_id(const unsigned char *notes, size_t size, const unsigned char **id)
 {
   ElfW(Nhdr) note;
@@ -30,6 +31,7 @@ static size_t find_build_id(const unsigned char *notes, size_t size, const unsig
   return 0;
 }
 
+/* The file's headers are untrusted: sizes are limited, and short reads end the search. */
 void tn__elf_build_id(int fd, char *out, size_t room)
 {
   ElfW(Ehdr) header;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Factories: the object over a runtime's table of slots, and the list of them. */
+/* Factories: the object for a runtime's table of slots, and the list of them.
+ *
+ * A factory has three counters, all guarded by the registry's mutex. `refs` keeps its memory: one for the list, one for
+ * each thread or session that uses it. `sessions` and `calls` keep it registered: while one of them is not 0, it cannot
+ * be unregistered. A factory holds a reference to its plugin, so the plugin outlives it. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
 
-/* Slots are consecutive pointers. Those that the struct covers wholly are copied, the others stay NULL (P-26). */
+/* Slots are consecutive pointers. Those that the struct covers completely are copied, the others are NULL (P-26). */
 static void copy_table(tn_session_factory *to, const tn_session_factory *from)
 {
   size_t first = offsetof(tn_session_factory, name), size = from->struct_size;
@@ -15,6 +19,7 @@ static void copy_table(tn_session_factory *to, const tn_session_factory *from)
   to->struct_size = TN_SESSION_FACTORY_SIZE;
 }
 
+/* The first of the required slots that is NULL; NULL: none (P-37). */
 static const char *missing_slot(const tn_session_factory *table)
 {
   if (table->name == NULL) return "name";
@@ -23,7 +28,7 @@ static const char *missing_slot(const tn_session_factory *table)
   return table->destroy_session == NULL ? "destroy_session" : NULL;
 }
 
-tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
+tn_status tn__factory_create(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
                            tn_error *err)
 {
   tn_session_factory table;
@@ -40,10 +45,12 @@ tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn_
                         name ? name : "", missing);
   if (!tn__runtime_name_ok(name, strnlen(name, TN_NAME_BYTES + 1)))
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "'%.80s' is no name for a runtime, wanted 1 to %d bytes [a-z][a-z0-9_.]*", name, TN_NAME_BYTES);
+                        "'%.80s' is not a valid runtime name, wanted 1 to %d bytes [a-z][a-z0-9_.]*", name,
+                        TN_NAME_BYTES);
   if (tn__name_is_reserved(name) && (plugin == NULL || strcmp(plugin->manifest.vendor, TN_OWN_VENDOR) != 0)) /* P-52 */
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "the name '%s' is reserved for a runtime of the library's own; take another one, as 'acme.%s'",
+                        "the name '%s' is reserved for the library's own runtimes; choose another one, such as "
+                        "'acme.%s'",
                         name, name);
   tn__factory *factory = tn__zalloc(sizeof(*factory));
   char *copy = tn__strdup(name);
@@ -68,6 +75,7 @@ tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn_
   return TN_OK;
 }
 
+/* Without the mutex: slot_destroy runs code of the rooms above. */
 static void factory_free(tn__factory *factory)
 {
   void *slot = atomic_load(&factory->slot);
@@ -94,6 +102,7 @@ tn__factory *tn__factory_find_locked(const char *name)
   return NULL;
 }
 
+/* For messages. */
 static const char *origin_text(const tn__factory *factory)
 {
   return factory->plugin != NULL ? factory->plugin->path : "registered by the program";
@@ -132,7 +141,10 @@ void tn__factory_remove_locked(tn__factory *factory)
   if (factory->plugin != NULL) factory->plugin->n_registered--;
 }
 
-/* ---- for the rooms above ---- */
+/* ---- for the rooms above ----
+ *
+ * A holder of a factory counts as a session: tn__factory_ref and tn__factory_release change both `refs` and
+ * `sessions`. */
 
 tn__factory *tn__factory_ref(tn__factory *factory)
 {
@@ -173,6 +185,7 @@ tn__factory *tn__factory_by_self(const tn_session_factory *self)
 
 void *tn__factory_slot(const tn__factory *factory) { return atomic_load(&((tn__factory *)factory)->slot); }
 
+/* slot_destroy is written before the slot is published: a reader that sees the slot needs no lock. */
 bool tn__factory_set_slot(tn__factory *factory, void *slot, void (*destroy)(void *slot))
 {
   tn__reg_lock();
@@ -185,6 +198,7 @@ bool tn__factory_set_slot(tn__factory *factory, void *slot, void (*destroy)(void
   return first;
 }
 
+/* Plugin code may return any number, and may fail without setting an error. On TN_OK a stale error is discarded. */
 tn_status tn__sane_status(tn_status status, const char *what, tn_error *err)
 {
   if (status == TN_OK) {
@@ -193,9 +207,9 @@ tn_status tn__sane_status(tn_status status, const char *what, tn_error *err)
   }
   if (status < TN_OK || status > TN_UNAUTHENTICATED) {
     if (tn_error_code(err) != TN_OK)
-      tn_error_wrap(err, TN_INTERNAL, "%s returned %d, which is no status", what, status);
+      tn_error_wrap(err, TN_INTERNAL, "%s returned %d, which is not a status", what, status);
     else
-      tn_error_set(err, TN_INTERNAL, "%s returned %d, which is no status", what, status);
+      tn_error_set(err, TN_INTERNAL, "%s returned %d, which is not a status", what, status);
     return TN_INTERNAL;
   }
   tn_error_set(err, status, "%s failed and gave no reason (%s)", what, tn_status_text(status));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of plugins for programs (<tenon/plugins.h>): the search list and its notes, loading by path, the end of
- * loading. */
+/* Public functions for plugin files (<tenon/plugins.h>): the search list and its notes, loading by path, and freezing
+ * the registry. */
 #include <string.h>
 
 #include <core/base/file.h>
 #include <core/registry/registry_internal.h>
 #include <tenon/plugins.h>
 
+/* *path and *fault are borrowed from the last scan: the next one frees the path. */
 tn_status tn_runtime_directory_at(size_t i, const char **path, const char **fault, tn_error *err)
 {
   tn__error_reset(err);
@@ -25,6 +26,7 @@ tn_status tn_runtime_directory_at(size_t i, const char **path, const char **faul
   return status;
 }
 
+/* The notes are copied under the mutex, as a rescan replaces them. */
 tn_status tn_runtime_notes(char *buffer, size_t size, size_t *needed, tn_error *err)
 {
   tn__error_reset(err);
@@ -45,20 +47,24 @@ tn_status tn_runtime_notes(char *buffer, size_t size, size_t *needed, tn_error *
   return TN_OK;
 }
 
-/* ---- by path ---- */
+/* ---- by path ----
+ *
+ * A program must allow it first (P-81). The file gets the same checks as one that a scan finds, and enters the list
+ * last, so it never takes precedence over a plugin of the same name in a folder. */
 
 tn_status tn_runtime_allow_files(tn_bool allow, tn_error *err)
 {
   tn__error_reset(err);
   if (allow && tn__elevated())
     return tn_error_set(err, TN_PERMISSION_DENIED,
-                        "loading by path is refused: this process has more rights than its caller");
+                        "loading by path is refused: this process has elevated privileges");
   tn__reg_lock();
   tn__reg.files = allow;
   tn__reg_unlock();
   return TN_OK;
 }
 
+/* Whether this process may load the file at all; the file itself is not touched. */
 static tn_status may_load_files(const char *path, tn_error *err)
 {
   if (path == NULL || path[0] != '/')
@@ -68,12 +74,13 @@ static tn_status may_load_files(const char *path, tn_error *err)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "load a file: the path has a control character");
   if (!tn__loads_files())
     return tn_error_set(err, TN_UNIMPLEMENTED,
-                        "static build: this program is linked statically and loads no files, nor '%s'", path);
+                        "static build: this program is linked statically and cannot load files; '%s' is not loaded",
+                        path);
   tn__reg_lock();
   bool allowed = tn__reg.files;
   tn__reg_unlock();
   if (tn__elevated())
-    return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' is not loaded: this process has more rights than its caller",
+    return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' is not loaded: this process has elevated privileges",
                         path);
   if (!allowed)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
@@ -82,7 +89,7 @@ static tn_status may_load_files(const char *path, tn_error *err)
   return TN_OK;
 }
 
-/* The plugin in the list that has this file, or `made`, which is put into it; referenced. */
+/* Returns the plugin in the list that has this file, or adds `made` to the list and returns it. Referenced. */
 static tn__plugin *find_or_insert(tn__plugin *made)
 {
   tn__reg_lock();
@@ -97,7 +104,7 @@ static tn__plugin *find_or_insert(tn__plugin *made)
   return p;
 }
 
-/* The caller holds the token: a file enters the list as a scan puts it there. */
+/* Adds a file to the list as a scan would. The caller holds the token, so no scan replaces the list meanwhile. */
 static tn_status add_file(const char *path, bool kernels, tn__plugin **out, tn_error *err)
 {
   tn__plugin *made = NULL;
@@ -110,7 +117,7 @@ static tn_status add_file(const char *path, bool kernels, tn__plugin **out, tn_e
     status = tn_error_code(err);
   }
   if (status == TN_OK && made->manifest.is_kernels != kernels)
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "plugin '%s' brings %s", path,
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "plugin '%s' provides %s", path,
                           kernels ? "a runtime, wanted ops or kernels"
                                   : "ops or kernels, wanted a runtime");
   if (status != TN_OK) {
@@ -128,7 +135,7 @@ tn_status tn__registry_load_file(const char *path, bool kernels, tn_runtime_info
   tn__plugin *plugin = NULL;
   tn_status status = out != NULL ? tn__give_info("", out, err) : TN_OK;
   if (status == TN_OK) status = may_load_files(path, err);
-  if (status == TN_OK) status = tn__scan_once(err); /* a later one would drop the file */
+  if (status == TN_OK) status = tn__scan_once(err); /* a first scan after this would drop the file */
   if (status == TN_OK) status = tn__token_take("loading a plugin", err);
   if (status != TN_OK) return status;
   status = add_file(path, kernels, &plugin, err);
@@ -140,8 +147,9 @@ tn_status tn__registry_load_file(const char *path, bool kernels, tn_runtime_info
   return status;
 }
 
-/* ---- the end ---- */
+/* ---- freezing ---- */
 
+/* Takes the token, so that no load is in progress when it returns. */
 tn_status tn_freeze(tn_error *err)
 {
   tn__error_reset(err);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel plugins: those whose manifest names an op that a plan wants are loaded, once, and enter their kernels in
- * the op table. One that fails is logged and left: what it would have done faster the library's own kernels do. One
- * that brings new ops is loaded when a graph names one of them. */
+/* Kernel plugins. Before a plan is compiled, each plugin whose manifest names one of the plan's ops is loaded, once,
+ * and registers its kernels in the op table. If that fails, the failure is logged and the library's own kernels are
+ * used. A plugin that provides new ops is loaded when a graph names one of them.
+ *
+ * A plugin that cannot be loaded for lack of memory stays in the state FOUND, so a later call tries again; the loops
+ * below end at such a plugin. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
@@ -23,13 +26,14 @@ static bool offers(const char *kernels, const char *op, const char *device)
   return false;
 }
 
+/* Whether the plugin may be loaded without being named: not with rank 0, and not if another one takes precedence. */
 static bool may_load_locked(const tn__plugin *p)
 {
   return p->named && p->manifest.is_kernels && p->claims && p->state == TN__PLUGIN_FOUND &&
          tn__rank_of_locked(p->manifest.name, p->rank) > 0 && !tn__plugin_shadowed_locked(p);
 }
 
-/* The first plugin that is to be loaded for one of the ops, held for the caller; NULL when there is none. */
+/* Returns the next plugin to load for one of the ops, with a reference for the caller; NULL: there is none. */
 static tn__plugin *next_wanted(const char *const *ops, size_t n, const char *device)
 {
   tn__plugin *found = NULL;
@@ -53,7 +57,7 @@ void tn__registry_want_kernels(const char *const *ops, size_t n, const char *dev
       tn_status st = tn__plugin_load(p, &e);
       if (st != TN_OK) tn_log(TN_LOG_WARNING, "%s; its kernels are not used", tn_error_message(&e));
       tn__reg_lock();
-      bool again = p->state == TN__PLUGIN_FOUND; /* nothing was decided, for want of memory */
+      bool again = p->state == TN__PLUGIN_FOUND; /* undecided, for lack of memory */
       tn__reg_unlock();
       tn__plugin_unref(p);
       tn_error_clear(&e);
@@ -89,11 +93,11 @@ tn_status tn_plugin_op_at(size_t i, char *buffer, size_t size, size_t *needed, t
     buffer[n] = 0;
   }
   tn__reg_unlock();
-  return found.data != NULL ? TN_OK : tn_error_set(err, TN_OUT_OF_RANGE, "ops of plugins: there are fewer");
+  return found.data != NULL ? TN_OK : tn_error_set(err, TN_OUT_OF_RANGE, "ops of plugins: the index is out of range");
 }
 
-/* Whether the list "Op,Op" has the name. */
-static bool brings(const char *ops, const char *name, size_t size)
+/* Whether the list "Op,Op" of a manifest contains the name. */
+static bool lists_op(const char *ops, const char *name, size_t size)
 {
   for (const char *at = ops; *at != 0; at += *at == ',') {
     size_t n = strcspn(at, ",");
@@ -103,14 +107,15 @@ static bool brings(const char *ops, const char *name, size_t size)
   return false;
 }
 
-/* Of those that would be loaded for the op the one of the highest rank; *rival is another one of that rank, or NULL. */
+/* Returns the plugin of the highest rank that may be loaded for the op, or NULL; *rival is another one of that rank, or
+ * NULL. */
 static tn__plugin *best_locked(const char *name, size_t size, tn__plugin **rival)
 {
   tn__plugin *best = NULL;
   int32_t rank = 0;
   *rival = NULL;
   for (tn__plugin *p = tn__reg.frozen ? NULL : tn__reg.plugins; p != NULL; p = p->next) {
-    if (!p->named || p->manifest.ops[0] == 0 || !brings(p->manifest.ops, name, size) || !may_load_locked(p)) continue;
+    if (!p->named || p->manifest.ops[0] == 0 || !lists_op(p->manifest.ops, name, size) || !may_load_locked(p)) continue;
     int32_t own = tn__rank_of_locked(p->manifest.name, p->rank);
     if (best != NULL && own == rank) *rival = p;
     if (best != NULL && own <= rank) continue;
@@ -131,22 +136,21 @@ bool tn__registry_offers_op(const char *name, size_t size)
   return offered;
 }
 
-/* Two vendors, one name: whoever is taken, the graph may mean the other. */
+/* Two vendors use the same op name: a choice between them could run another op than the graph means. */
 static void warn_of_rivals(const char *name, size_t size, const tn__plugin *one, const tn__plugin *other)
 {
-  tn_log(
-      TN_LOG_ERROR,
-      "op '%.*s' is brought by plugin '%s' (%s) and by plugin '%s' (%s), which have one rank: none is loaded; give one "
-      "a higher rank (TENON_RANK), or disable the other",
-      (int)size, name, one->manifest.name, one->path, other->manifest.name, other->path);
+  tn_log(TN_LOG_ERROR,
+         "op '%.*s' is provided by plugin '%s' (%s) and by plugin '%s' (%s), which have the same rank: neither is "
+         "loaded; give one a higher rank (TENON_RANK), or disable the other",
+         (int)(size < 200 ? size : 200), name, one->manifest.name, one->path, other->manifest.name, other->path);
 }
 
+/* If the best plugin fails, tries the next one: a failed plugin is no longer in the state FOUND. */
 void tn__registry_want_op(const char *name, size_t size)
 {
   tn_error e = TN_ERROR_INIT;
   tn__plugin *p, *rival;
-  for (tn_status st = TN_INTERNAL;
-       st != TN_OK && st != TN_RESOURCE_EXHAUSTED;) { /* the next one, where the best fails */
+  for (tn_status st = TN_INTERNAL; st != TN_OK && st != TN_RESOURCE_EXHAUSTED;) {
     tn__reg_lock();
     p = best_locked(name, size, &rival);
     if (p != NULL && rival == NULL) tn__plugin_ref_locked(p);
@@ -160,23 +164,23 @@ void tn__registry_want_op(const char *name, size_t size)
       break;
     }
     st = tn__plugin_load(p, &e);
-    if (st != TN_OK) tn_log(TN_LOG_WARNING, "%s; its ops are not known", tn_error_message(&e));
+    if (st != TN_OK) tn_log(TN_LOG_WARNING, "%s; its ops are not available", tn_error_message(&e));
     tn__reg_lock();
-    if (p->state == TN__PLUGIN_FOUND) st = TN_RESOURCE_EXHAUSTED; /* nothing was decided */
+    if (p->state == TN__PLUGIN_FOUND) st = TN_RESOURCE_EXHAUSTED; /* undecided */
     tn__reg_unlock();
     tn__plugin_unref(p);
     tn_error_clear(&e);
   }
 }
 
-/* Why a plugin that brings the op is of no use. */
+/* Why a plugin whose manifest lists the op is not used for it. */
 static const char *fault_locked(const tn__plugin *p)
 {
   if (p->reason != NULL && p->state != TN__PLUGIN_FOUND) return p->reason;
-  if (tn__reg.frozen) return "this program loads nothing any more (tn_freeze)";
-  if (tn__rank_of_locked(p->manifest.name, p->rank) == 0) return "its rank is 0: it is off";
-  return tn__plugin_shadowed_locked(p) ? "another one of this name goes before it"
-                                       : "another plugin of its rank brings it, too";
+  if (tn__reg.frozen) return "this program no longer loads plugins (tn_freeze)";
+  if (tn__rank_of_locked(p->manifest.name, p->rank) == 0) return "its rank is 0, which disables it";
+  return tn__plugin_shadowed_locked(p) ? "another one of this name takes precedence over it"
+                                       : "another plugin of the same rank provides it, too";
 }
 
 void tn__registry_explain_op(const char *name, char *buffer, size_t size)
@@ -185,8 +189,8 @@ void tn__registry_explain_op(const char *name, char *buffer, size_t size)
   buffer[0] = 0;
   tn__reg_lock();
   for (const tn__plugin *p = tn__reg.plugins; p != NULL && at + 1 < size; p = p->next) {
-    if (!p->named || !brings(p->manifest.ops, name, length)) continue;
-    tn__snprintf(buffer + at, size - at, "; plugin '%s' (%s) brings it, but: %s", p->manifest.name, p->path,
+    if (!p->named || !lists_op(p->manifest.ops, name, length)) continue;
+    tn__snprintf(buffer + at, size - at, "; plugin '%s' (%s) provides it, but: %s", p->manifest.name, p->path,
                  fault_locked(p));
     at += strlen(buffer + at);
   }

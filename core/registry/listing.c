@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the registry knows, for people: tn_runtime_at, and the lists in messages. Both of its lists are in order
- * already, so they are walked side by side; a file whose factories are registered is listed by them. */
+/* Lists of the registry's contents for users: tn_runtime_at, and the lists in messages. Factories and plugins are both
+ * sorted by name, so the two lists are merged. A plugin whose factories are registered is represented by them.
+ *
+ * The texts of an info belong to the factory or plugin: they are valid as long as that exists. */
 #include <string.h>
 
 #include <core/base/near.h>
 #include <core/registry/registry_internal.h>
 
+/* A file whose manifest cannot be read may be a runtime. */
 static bool offers_runtime(const tn__plugin *plugin) { return !plugin->named || !plugin->manifest.is_kernels; }
 
 /* ---- one entry ---- */
@@ -39,6 +42,7 @@ static void clear_info(tn_runtime_info *out)
                             .shadowed_by = "" };
 }
 
+/* A factory of the program has the library's own ABI and no file. */
 static void factory_info_locked(const tn__factory *f, tn_runtime_info *out)
 {
   clear_info(out);
@@ -72,7 +76,7 @@ static void plugin_info_locked(const tn__plugin *p, tn_runtime_info *out)
     out->reason = p->reason != NULL ? p->reason : "";
   } else if (out->shadowed) {
     out->usable = 0;
-    out->reason = "another one of this name goes before it";
+    out->reason = "another one of this name takes precedence over it";
     out->shadowed_by = tn__plugin_shadow_locked(p);
   }
 }
@@ -91,7 +95,7 @@ void tn__factory_info(const tn__factory *factory, tn_runtime_info *out)
   tn__reg_unlock();
 }
 
-/* Copies as much as the caller's struct has room for (P-26). */
+/* Copies as much as fits in the caller's struct; fields of a newer library that it does not know become 0 (P-26). */
 static tn_status give(const tn_runtime_info *info, tn_runtime_info *out, tn_error *err)
 {
   size_t size = out->struct_size;
@@ -108,6 +112,7 @@ static tn_status give(const tn_runtime_info *info, tn_runtime_info *out, tn_erro
   return TN_OK;
 }
 
+/* A registered factory first, else the plugin that would be loaded for the name. */
 tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err)
 {
   tn_runtime_info info;
@@ -134,6 +139,7 @@ void tn__give_plugin_info(const tn__plugin *plugin, tn_runtime_info *out)
   give(&info, out, NULL);
 }
 
+/* Merges the two lists up to entry i. A plugin without a name comes after all factories. */
 tn_status tn_runtime_at(size_t i, tn_runtime_info *out, tn_error *err)
 {
   tn__error_reset(err);
@@ -166,6 +172,8 @@ tn_status tn_runtime_at(size_t i, tn_runtime_info *out, tn_error *err)
 
 /* ---- lists in messages ---- */
 
+/* Adds "; title: " before the first item of a list, and ", " before the others. `before` is the size of the text when
+ * the list began. */
 static void add_title(tn__text *text, const char *title, size_t before)
 {
   if (text->size == before)
@@ -174,6 +182,7 @@ static void add_title(tn__text *text, const char *title, size_t before)
     tn__text_puts(text, ", ");
 }
 
+/* A kernel plugin of exactly this name is a better hint than a similar name. */
 void tn__hint_locked(const char *name, tn__text *text)
 {
   tn__assert_held(&tn__reg.mu);

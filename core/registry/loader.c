@@ -85,8 +85,7 @@ static void keep_object(tn__plugin *plugin)
   tn__ltdl_leave();
 }
 
-/* Whether "unloadable" is among the words of its flags. A linked module is never unloaded, so it is initialised once.
- * */
+/* Whether "unloadable" is among the words of its flags. A linked module is not unloaded, so it is initialised once. */
 bool tn__plugin_unloadable(const tn__plugin *plugin)
 {
   if (plugin->module != NULL) return false;
@@ -238,7 +237,7 @@ static tn_status make_factories(tn__plugin *plugin, tn_error *err)
   reached(plugin, TN__STEP_FACTORIES);
   for (size_t i = 0; i < d->n_factories; i++) {
     tn__factory *f = NULL;
-    tn_status status = tn__factory_make(NULL, d->factories[i], plugin, &f, err);
+    tn_status status = tn__factory_create(NULL, d->factories[i], plugin, &f, err);
     if (status != TN_OK) return status;
     f->sibling = plugin->made;
     plugin->made = f;

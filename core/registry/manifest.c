@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest: key=value texts, each ended by a NUL (P-15, P-18), and the rule of ABI numbers (P-28, P-30). */
+/* The manifest: key=value texts, each terminated by a NUL (P-15, P-18), and the check of ABI numbers (P-28, P-30).
+ *
+ * The bytes are untrusted. They are cut into pairs first, with limits on their number and sizes; then the known keys
+ * are checked. Unknown keys are kept but have no effect, so a newer plugin's manifest can be read. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
@@ -10,13 +13,23 @@
 
 /* ---- pieces of text ---- */
 
-/* Well-formed UTF-8 without control characters: it is printed in terminals. Byte of the first fault, or `size`. */
+/* The number of bytes that follow the first byte of a UTF-8 sequence; 4: it begins none. */
+static size_t bytes_after(unsigned first)
+{
+  if (first < 0x80) return 0;
+  if (first < 0xc2 || first > 0xf4) return 4;
+  if (first < 0xe0) return 1;
+  return first < 0xf0 ? 2 : 3;
+}
+
+/* Checks for well-formed UTF-8 without control characters, as values are printed in terminals. Returns the offset of
+ * the first byte at fault, or `size`. */
 static size_t text_fault(const char *text, size_t size)
 {
   const unsigned char *p = (const unsigned char *)text;
   for (size_t i = 0; i < size;) {
     unsigned c = p[i];
-    size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 4;
+    size_t more = bytes_after(c);
     if (c < 0x20 || c == 0x7f || more == 4 || more > size - i - 1) return i;
     for (size_t k = 1; k <= more; k++)
       if ((p[i + k] & 0xc0) != 0x80) return i;
@@ -44,12 +57,13 @@ bool tn__name_is_reserved(const char *name)
   return false;
 }
 
+/* [a-z][a-z0-9_]{0,63} */
 static bool key_ok(const char *key, size_t size)
 {
   return tn__runtime_name_ok(key, size) && memchr(key, '.', size) == NULL;
 }
 
-/* A C identifier that ends in the name that TN_PLUGIN_DEFINE makes: nothing else is ever looked up and called. */
+/* A C identifier with the ending that TN_PLUGIN_DEFINE gives it: no other symbol is ever looked up and called. */
 static bool entry_ok(const char *entry)
 {
   size_t size = strlen(entry), tail = strlen(ENTRY_TAIL);
@@ -62,7 +76,7 @@ static bool entry_ok(const char *entry)
   return true;
 }
 
-/* "": none. */
+/* "Op,Op"; "" lists none. */
 static bool ops_ok(const char *ops)
 {
   for (const char *at = ops; *at != 0;) {
@@ -96,6 +110,7 @@ typedef struct cutter {
   size_t n;
 } cutter;
 
+/* Adds the pair in the `size` bytes at `at`, copied into the arena. Messages give offsets from the section's start. */
 static tn_status cut_pair(cutter *c, const char *bytes, size_t at, size_t size, tn_error *err)
 {
   const char *text = bytes + at;
@@ -112,15 +127,15 @@ static tn_status cut_pair(cutter *c, const char *bytes, size_t at, size_t size, 
       strcmp(key, "kernels") == 0 || strcmp(key, "ops") == 0 ? TN_MANIFEST_MAX_KERNELS : TN_MANIFEST_MAX_VALUE;
   if (value_size > most)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "manifest, byte %zu: the value of '%s' has %zu bytes, allowed are %zu", at, key, value_size,
-                        most);
+                        "manifest, byte %zu: the value of '%s' has %zu bytes, at most %zu are allowed", at, key,
+                        value_size, most);
   size_t fault = text_fault(value, value_size);
   if (fault < value_size)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest, byte %zu: the value of '%s' is not UTF-8 text",
                         at + key_size + 1 + fault, key);
   for (size_t i = 0; i < c->n; i++)
     if (strcmp(c->pairs[i].key, key) == 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest, byte %zu: the key '%s' stands there twice", at, key);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest, byte %zu: the key '%s' is listed twice", at, key);
   if (c->n == TN_MANIFEST_MAX_KEYS)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest, byte %zu: more than %d keys", at, TN_MANIFEST_MAX_KEYS);
   c->pairs[c->n++] = (tn__manifest_pair){ key, copy };
@@ -130,11 +145,12 @@ static tn_status cut_pair(cutter *c, const char *bytes, size_t at, size_t size, 
 static tn_status cut(cutter *c, const char *bytes, size_t size, tn_error *err)
 {
   if (size > TN_MANIFEST_MAX_BYTES)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest: %zu bytes, allowed are %d", size, TN_MANIFEST_MAX_BYTES);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest: %zu bytes, at most %d are allowed", size,
+                        TN_MANIFEST_MAX_BYTES);
   for (size_t at = 0; at < size;) {
     const char *end = memchr(bytes + at, 0, size - at);
     if (end == NULL)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest, byte %zu: the last text does not end in a NUL", at);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "manifest, byte %zu: the last text is not terminated by a NUL", at);
     size_t length = (size_t)(end - bytes) - at;
     tn_status status = length > 0 ? cut_pair(c, bytes, at, length, err) : TN_OK; /* empty: padding of the section */
     if (status != TN_OK) return status;
@@ -143,7 +159,7 @@ static tn_status cut(cutter *c, const char *bytes, size_t size, tn_error *err)
   return TN_OK;
 }
 
-/* ---- what the pairs mean ---- */
+/* ---- the meaning of the pairs ---- */
 
 static const char *value_of(const cutter *c, const char *key)
 {
@@ -152,6 +168,7 @@ static const char *value_of(const cutter *c, const char *key)
   return NULL;
 }
 
+/* value NULL: the key is missing. */
 static tn_status bad_value(const char *key, const char *value, const char *wanted, tn_error *err)
 {
   if (value == NULL)
@@ -174,6 +191,7 @@ static tn_status read_numbers(const cutter *c, tn__manifest *m, tn_error *err)
   return TN_OK;
 }
 
+/* A missing key is read as an empty text, which the checks of the required keys then refuse. */
 static tn_status read_texts(const cutter *c, tn__manifest *m, tn_error *err)
 {
   const struct {
@@ -191,11 +209,12 @@ static tn_status read_texts(const cutter *c, tn__manifest *m, tn_error *err)
   if (!tn__runtime_name_ok(m->name, strlen(m->name)))
     return bad_value("name", value_of(c, "name"), "1 to 64 bytes [a-z][a-z0-9_.]*", err);
   if (tn__name_is_reserved(m->name) && strcmp(m->vendor, TN_OWN_VENDOR) != 0)
-    return bad_value("name", m->name, "one that is not reserved for the library's own plugins, as \"acme.fast\"", err);
+    return bad_value("name", m->name, "one that is not reserved for the library's own plugins, such as \"acme.fast\"",
+                     err);
   m->is_kernels = strcmp(m->kind, "kernels") == 0;
   if (!m->is_kernels && strcmp(m->kind, "runtime") != 0)
     return bad_value("kind", value_of(c, "kind"), "\"runtime\" or \"kernels\"", err);
-  if (!ops_ok(m->ops)) return bad_value("ops", m->ops, "names of ops with ',' between them", err);
+  if (!ops_ok(m->ops)) return bad_value("ops", m->ops, "names of ops separated by ','", err);
   if (m->ops[0] != 0 && !m->is_kernels) return bad_value("ops", m->ops, "none in a plugin of kind \"runtime\"", err);
   if (!entry_ok(m->entry)) return bad_value("entry", value_of(c, "entry"), "\"<module>" ENTRY_TAIL "\"", err);
   return TN_OK;
@@ -209,7 +228,7 @@ tn_status tn__manifest_parse(const char *bytes, size_t size, tn__arena *arena, t
   if (status != TN_OK) return status;
   const char *format = value_of(&c, "format");
   if (format == NULL || strcmp(format, FORMAT) != 0)
-    return bad_value("format", format, "\"" FORMAT "\", the form that this library reads", err);
+    return bad_value("format", format, "\"" FORMAT "\", the only format that this library reads", err);
   tn__manifest m = { 0 };
   status = read_texts(&c, &m, err);
   if (status == TN_OK) status = read_numbers(&c, &m, err);
@@ -225,6 +244,8 @@ tn_status tn__manifest_parse(const char *bytes, size_t size, tn__arena *arena, t
 
 /* ---- ABI ---- */
 
+/* Within a major, a library runs plugins that need a minor up to its own. A plugin built for a newer minor says with
+ * min_host that it does without the newer functions. */
 tn_status tn__abi_check(int32_t plugin_major, int32_t plugin_minor, int32_t min_host_minor, int32_t host_major,
                         int32_t host_minor, tn_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether code that was mapped is that of the file that was checked (P-80). What the system tells of a mapping
- * (device and inode) need not be what stat tells of the file, on file systems that lie above others. So a page of
- * the checked file is mapped beside, and the two lines of /proc/self/maps are compared. */
+/* Whether mapped code comes from the file that was checked (P-80). On stacked file systems the device and inode that
+ * /proc/self/maps shows for a mapping may differ from those that stat returns for the file. So a page of the checked
+ * file is mapped as well, and the two lines of /proc/self/maps are compared. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,27 +10,27 @@
 
 #include <core/registry/registry_internal.h>
 
-#define LINE 256 /* what is read of a line: the path behind it does not matter */
+#define LINE 256 /* bytes kept of a line: the path at its end is not needed */
 
 typedef struct finder {
   uintptr_t wanted[2];
-  char file[2][64]; /* "device inode"; "" not found */
+  char file[2][64]; /* "device inode" of the mapping that contains the address; "": not found */
 } finder;
 
-/* A hexadecimal number at *at, which ends in `end`. */
+/* Reads a hexadecimal number in lower case that is followed by `end`; moves *at past both. */
 static bool take_number(const char **at, char end, uintptr_t *out)
 {
   const char *p = *at;
   for (*out = 0; *p != end; p++) {
-    int digit = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
-    if (digit < 0) return false;
-    *out = *out << 4 | (unsigned)digit;
+    bool decimal = *p >= '0' && *p <= '9';
+    if (!decimal && (*p < 'a' || *p > 'f')) return false;
+    *out = *out << 4 | (unsigned)(decimal ? *p - '0' : *p - 'a' + 10);
   }
   *at = p + 1;
   return true;
 }
 
-/* "FROM-TO RIGHTS OFFSET DEVICE INODE  PATH" */
+/* Takes a line "FROM-TO RIGHTS OFFSET DEVICE INODE  PATH". */
 static void take_line(finder *f, const char *line)
 {
   uintptr_t from = 0, to = 0;
@@ -48,7 +48,7 @@ static void take_line(finder *f, const char *line)
       tn__snprintf(f->file[i], sizeof(f->file[i]), "%.*s", (int)(size + inode), line);
 }
 
-/* Goes through the lines, which may be of any length. */
+/* Reads the lines, which may be of any length. False if the file cannot be read or lacks one of the addresses. */
 static bool read_maps(finder *f)
 {
   char bytes[4096], line[LINE];
@@ -72,6 +72,7 @@ static bool read_maps(finder *f)
   return f->file[0][0] != 0 && f->file[1][0] != 0;
 }
 
+/* If the question cannot be answered, for example without /proc, the answer is true: the path was checked before. */
 bool tn__mapped_from(int fd, const void *address)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);

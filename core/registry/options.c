@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session options object: a target, taken apart when it is set, and one value for each field of TN_OPTION_MAP. */
+/* The session options object: a target, parsed when it is set, and one value for each field of TN_OPTION_MAP.
+ *
+ * Options have no lock: one thread changes an object at a time. Texts that are returned are borrowed; they are valid
+ * until the field is changed or the object is destroyed. A failed call leaves the object unchanged. */
 #include <string.h>
 
 #include <core/base/near.h>
@@ -15,7 +18,7 @@ const tn__option_def tn__option_defs[TN__N_OPTIONS] = { TN_OPTION_MAP(DEF) };
 #define fields tn__option_defs
 enum { N_FIELDS = TN__N_OPTIONS };
 
-/* Numbers that a field may have, where not every int64 makes sense. */
+/* The ranges of those integer fields for which not every int64_t is valid. */
 static const struct {
   const char *name;
   int64_t min, max;
@@ -28,7 +31,7 @@ static const struct {
   { "session_version", 0, INT64_MAX },
 };
 
-/* The same of numbers with a fraction; `above` is not in the range, and nothing that is no number is in any. */
+/* The same for floating-point fields. `above` itself is excluded; NaN is in no range. */
 static const struct {
   const char *name;
   double above, most;
@@ -43,7 +46,7 @@ static bool is_number(size_t field)
   return fields[field].kind == TN_OPTION_INT || fields[field].kind == TN_OPTION_BOOL;
 }
 
-/* What the field held is not freed. */
+/* Does not free the field's old value. */
 static void set_default(tn_session_options *options, size_t field)
 {
   options->values[field] = (union tn__option_value){ .number = 0 };
@@ -54,7 +57,7 @@ static void set_default(tn_session_options *options, size_t field)
 static void free_value(tn_session_options *options, size_t field)
 {
   if (fields[field].kind == TN_OPTION_STRING) tn__strfree(options->values[field].string);
-  if (fields[field].kind == TN_OPTION_LIST) tn__option_list_free(options->values[field].list);
+  if (fields[field].kind == TN_OPTION_LIST) tn__option_list_destroy(options->values[field].list);
 }
 
 tn_status tn_session_options_create(tn_session_options **out, tn_error *err)
@@ -69,6 +72,7 @@ tn_status tn_session_options_create(tn_session_options **out, tn_error *err)
   return TN_OK;
 }
 
+/* Leaves dangling pointers, which the caller overwrites or frees. */
 static void free_target(tn_session_options *options)
 {
   tn__strfree(options->target);
@@ -97,6 +101,7 @@ static tn_status copy_value(const union tn__option_value *from, tn_session_optio
   return TN_OK;
 }
 
+/* The target is parsed again rather than copied, as its settings point into `parts`. */
 tn_status tn_session_options_copy(const tn_session_options *from, tn_session_options **out, tn_error *err)
 {
   tn__error_reset(err);
@@ -153,7 +158,8 @@ static tn_status bad_target(const char *target, size_t at, const char *what, tn_
                       tn__option_shown(target, strlen(target), text, sizeof(text)), what, at, TN_NAME_BYTES);
 }
 
-/* Cuts parts (a copy of the target) into settings from byte `at` on; settings has room for all commas and one more. */
+/* Cuts `parts`, a copy of the target, into settings from byte `at` on. `settings` has room for one more than there are
+ * commas. Offsets in messages are those in the target. */
 static tn_status cut_settings(const char *target, char *parts, size_t at, tn__option_setting *settings, size_t *n,
                               tn_error *err)
 {
@@ -173,21 +179,22 @@ static tn_status cut_settings(const char *target, char *parts, size_t at, tn__op
     parts[value - 1] = parts[end] = 0;
     for (size_t i = 0; i < *n; i++)
       if (strcmp(settings[i].key, parts + at) == 0)
-        return bad_target(target, at, "a setting that was there before", err);
+        return bad_target(target, at, "a repeated setting", err);
     settings[(*n)++] = (tn__option_setting){ parts + at, parts + value };
     if (comma == NULL) return TN_OK;
     at = end + 1;
   }
 }
 
+/* Builds the new target completely before it replaces the old one. */
 tn_status tn_session_options_set_target(tn_session_options *options, const char *target, tn_error *err)
 {
   tn__error_reset(err);
   if (options == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "target: the options are NULL");
   if (target == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "target: the text is NULL; \"\" lets the ranks choose");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "target: the text is NULL; \"\" selects by rank");
   size_t size = strlen(target), name = strcspn(target, ":"), room = 0;
-  if (size > 0 && !tn__runtime_name_ok(target, name)) return bad_target(target, 0, "no name of a runtime", err);
+  if (size > 0 && !tn__runtime_name_ok(target, name)) return bad_target(target, 0, "an invalid runtime name", err);
   tn_session_options made = { 0 };
   tn_status status = TN_OK;
   if (size > 0) {
@@ -247,12 +254,12 @@ const char *tn_session_options_setting_at(const tn_session_options *options, siz
   return there ? options->settings[i].key : NULL;
 }
 
-/* " (did you mean 'level'?); those that exist: level, ..." for a wrong name. The first of n names, the next one
- * `stride` bytes behind it; NULL is none. The caller frees the text. */
+/* Writes " (did you mean 'level'?); available: level, ..." for a wrong name. The n names are `stride` bytes apart; NULL
+ * entries are skipped. The caller frees the text. */
 static void list_names(const char *const *first, size_t n, size_t stride, const char *wrong, tn__text *out)
 {
   tn__near near;
-  const char *between = "; those that exist: ";
+  const char *between = "; available: ";
   tn__text_init(out, 4096);
   tn__near_init(&near, wrong);
   for (size_t i = 0; i < n; i++) {
@@ -268,6 +275,7 @@ static void list_names(const char *const *first, size_t n, size_t stride, const 
   }
 }
 
+/* For runtimes: refuses a target with a setting that is not among the keys. */
 tn_status tn_session_options_check_settings(const tn_session_options *options, const char *const *keys, size_t n,
                                             tn_error *err)
 {
@@ -333,6 +341,7 @@ tn_status tn__option_find(const tn_session_options *options, const char *name, i
   return status;
 }
 
+/* For INT and BOOL. */
 static tn_status set_number(tn_session_options *options, size_t field, int64_t value, tn_error *err)
 {
   for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -355,7 +364,7 @@ static tn_status set_real(tn_session_options *options, size_t field, double valu
         !(value > real_ranges[i].above && value <= real_ranges[i].most))
       return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted above %g and at most %g",
                           fields[field].name, value, real_ranges[i].above, real_ranges[i].most);
-  if (value != value || value - value != 0)
+  if (value != value || value - value != 0) /* NaN or infinite */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted a finite number", fields[field].name,
                         value);
   options->values[field].real = value;
@@ -416,6 +425,7 @@ tn_status tn_session_options_clear(tn_session_options *options, const char *fiel
   return TN_OK;
 }
 
+/* Accepts 0 and 1, false and true, no and yes, off and on. */
 static bool parse_bool(const char *text, int64_t *out)
 {
   static const char *const words[][2] = { { "0", "1" }, { "false", "true" }, { "no", "yes" }, { "off", "on" } };
@@ -520,6 +530,7 @@ const char *tn__options_config(const tn_session_options *options, size_t *size)
   return options->config;
 }
 
+/* size 0: no ConfigProto is kept any more. */
 tn_status tn__options_keep_config(tn_session_options *options, const void *bytes, size_t size, tn_error *err)
 {
   char *copy = size > 0 ? tn__alloc(size) : NULL;

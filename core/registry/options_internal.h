@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options object: for the files of core/registry that make it up. */
+/* The options object: shared by the files of core/registry that implement it. */
 #ifndef TN_CORE_REGISTRY_OPTIONS_INTERNAL_H
 #define TN_CORE_REGISTRY_OPTIONS_INTERNAL_H
 
@@ -45,16 +45,17 @@ struct tn_session_options {
   size_t config_size;
 };
 
-/* A field by its name, and of this kind where that is not 0. */
+/* Finds a field by its name. kind 0: of any kind; otherwise a field of another kind is TN_INVALID_ARGUMENT. */
 tn_status tn__option_find(const tn_session_options *options, const char *name, int32_t kind, size_t *index,
                           tn_error *err);
 
-/* Text from outside goes into messages without its control characters, and cut where it is long. Returns buffer. */
+/* Prepares text from outside for a message: replaces control characters by '?' and cuts long text to room - 4 bytes and
+ * "...". room >= 4. Returns buffer. */
 const char *tn__option_shown(const char *text, size_t size, char *buffer, size_t room);
 
-void tn__option_list_free(tn__option_list *list); /* NULL allowed */
+void tn__option_list_destroy(tn__option_list *list); /* NULL allowed */
 tn_status tn__option_list_copy(const tn__option_list *from, tn__option_list **out, tn_error *err);
-/* In place of what the list has. */
+/* Replaces the list by the items in the text, "ITEM,ITEM". On failure the list is unchanged. */
 tn_status tn__option_list_parse(tn_session_options *options, size_t field, const char *text, tn_error *err);
 
 #endif

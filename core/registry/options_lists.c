@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options that are lists: item by item, and as one text of a command line. */
+/* Options that are lists: set item by item, or from one text of a command line.
+ *
+ * An item is a text, a number or both, by the field: device_count "TYPE=N", session_inter_op_pools "THREADS[@NAME]",
+ * otherwise a text. In the text of a command line a backslash before a comma or a backslash makes that an ordinary
+ * character. */
 #include <core/registry/options_internal.h>
 
 #include <string.h>
 
-void tn__option_list_free(tn__option_list *list)
+void tn__option_list_destroy(tn__option_list *list)
 {
   if (list == NULL) return;
   for (size_t i = 0; i < list->n; i++) tn__strfree(list->items[i].text);
@@ -14,7 +18,7 @@ void tn__option_list_free(tn__option_list *list)
 
 static tn_status no_memory(size_t bytes, tn_error *err) { return tn__no_memory(err, "list of options", bytes); }
 
-/* Adds an item; the list is made with its first one. */
+/* Adds an item. The list is created with the first one; NULL is the empty list. */
 static tn_status add(tn__option_list **list, const char *text, size_t size, int64_t number, tn_error *err)
 {
   tn__option_list *l = *list != NULL ? *list : tn__zalloc(sizeof *l);
@@ -23,7 +27,7 @@ static tn_status add(tn__option_list **list, const char *text, size_t size, int6
       l != NULL && (size == 0 || copy != NULL) && tn__grow((void **)&l->items, &l->room, l->n + 1, sizeof *l->items);
   if (!ok) {
     tn__strfree(copy);
-    if (l != *list) tn__option_list_free(l);
+    if (l != *list) tn__option_list_destroy(l);
     return no_memory(size, err);
   }
   l->items[l->n++] = (tn__option_item){ copy, number };
@@ -38,7 +42,7 @@ tn_status tn__option_list_copy(const tn__option_list *from, tn__option_list **ou
     const char *text = from->items[i].text;
     tn_status st = add(out, text, text == NULL ? 0 : strlen(text), from->items[i].number, err);
     if (st != TN_OK) {
-      tn__option_list_free(*out);
+      tn__option_list_destroy(*out);
       *out = NULL;
       return st;
     }
@@ -51,11 +55,11 @@ tn_status tn__option_list_copy(const tn__option_list *from, tn__option_list **ou
 static tn_status check_number(int field, int64_t number, tn_error *err)
 {
   if (number >= INT32_MIN && number <= INT32_MAX) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': %lld does not fit into 32 bits",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': %lld does not fit in 32 bits",
                       tn__option_defs[field].name, (long long)number);
 }
 
-/* In place of the item of the same text, if there is one. */
+/* Replaces the number of the item with this text, or adds an item. */
 static tn_status put(tn__option_list **list, const char *text, size_t size, int64_t number, tn_error *err)
 {
   for (size_t i = 0; *list != NULL && i < (*list)->n; i++) {
@@ -67,6 +71,7 @@ static tn_status put(tn__option_list **list, const char *text, size_t size, int6
   return add(list, text, size, number, err);
 }
 
+/* Also checks that there are options. */
 static tn_status check_text(const tn_session_options *options, int field, const char *text, tn_error *err)
 {
   const char *name = tn__option_defs[field].name;
@@ -134,15 +139,15 @@ tn_status tn_session_options_get_item(const tn_session_options *options, const c
 
 /* ---- as one text ---- */
 
-/* What is being parsed: the item with its backslashes taken away, and where in the text it begins. */
+/* The item being parsed, without its backslashes, and its offset in the text. */
 typedef struct piece {
   char *data;
   size_t size, at;
-  size_t mark; /* the first character that cuts the item in two; size: none */
+  size_t mark; /* offset in `data` of the first character that separates text and number; size: there is none */
   size_t last; /* the last one */
 } piece;
 
-/* The next item; false at the end. */
+/* Reads the next item; false at the end. `cut` is the character that separates text and number; NUL: none. */
 static bool next_piece(const char *text, size_t *at, char cut, piece *p)
 {
   size_t i = *at;
@@ -161,7 +166,7 @@ static bool next_piece(const char *text, size_t *at, char cut, piece *p)
     p->data[p->size++] = text[i];
   }
   if (!found) p->mark = p->last = p->size;
-  /* A comma at the end is followed by an item without anything, which is then refused. */
+  /* A comma at the end stays, so that the caller can refuse the empty item after it. */
   *at = text[i] == ',' && text[i + 1] != 0 ? i + 1 : i;
   return true;
 }
@@ -173,26 +178,34 @@ static tn_status bad_item(size_t field, const piece *p, const char *wanted, tn_e
                       tn__option_shown(p->data, p->size, cut, sizeof cut), p->at, wanted);
 }
 
+/* Adds the item to the list. A device type may contain '=', so the last one separates; in a pool's name, which may
+ * contain '@', it is the first one. */
 static tn_status take_piece(size_t field, const piece *p, tn__option_list **list, tn_error *err)
 {
   int64_t number = 0;
-  tn__slice before = { p->data, p->mark }, behind = { p->data + p->last + 1, 0 };
-  if (p->last < p->size) behind.size = p->size - p->last - 1;
+  tn__slice before = { p->data, p->mark }, after = { p->data + p->last + 1, 0 };
+  if (p->last < p->size) after.size = p->size - p->last - 1;
   switch (field) {
   case TN__OPTION_device_count:
-    if (p->last == 0 || p->last == p->size || !tn__parse_int(behind, &number))
+    if (p->last == 0 || p->last == p->size || !tn__parse_int(after, &number))
       return bad_item(field, p, "TYPE=N", err);
     if (check_number((int)field, number, err) != TN_OK) return TN_INVALID_ARGUMENT;
     return put(list, p->data, p->last, number, err);
   case TN__OPTION_session_inter_op_pools:
-    behind = (tn__slice){ p->data + p->mark + 1, p->mark < p->size ? p->size - p->mark - 1 : 0 };
+    after = (tn__slice){ p->data + p->mark + 1, p->mark < p->size ? p->size - p->mark - 1 : 0 };
     if (!tn__parse_int(before, &number)) return bad_item(field, p, "THREADS or THREADS@NAME", err);
     if (check_number((int)field, number, err) != TN_OK) return TN_INVALID_ARGUMENT;
-    return add(list, behind.data, behind.size, number, err);
+    return add(list, after.data, after.size, number, err);
   default:
     if (p->size == 0) return bad_item(field, p, "a device", err);
     return add(list, p->data, p->size, 0, err);
   }
+}
+
+static char separator_of(size_t field)
+{
+  if (field == TN__OPTION_device_count) return '=';
+  return field == TN__OPTION_session_inter_op_pools ? '@' : '\0';
 }
 
 tn_status tn__option_list_parse(tn_session_options *options, size_t field, const char *text, tn_error *err)
@@ -201,22 +214,22 @@ tn_status tn__option_list_parse(tn_session_options *options, size_t field, const
   tn__option_list *list = NULL;
   piece p = { .data = tn__alloc(size + 1) };
   if (p.data == NULL) return no_memory(size, err);
-  char cut = field == TN__OPTION_device_count ? '=' : field == TN__OPTION_session_inter_op_pools ? '@' : '\0';
+  char cut = separator_of(field);
   tn_status st = TN_OK;
   while (st == TN_OK && next_piece(text, &at, cut, &p)) {
     st = take_piece(field, &p, &list, err);
     if (st == TN_OK && text[at] == ',' && text[at + 1] == 0) { /* the comma at the end */
       p.at = at + 1;
       p.size = 0;
-      st = bad_item(field, &p, "an item behind the last comma", err);
+      st = bad_item(field, &p, "an item after the last comma", err);
     }
   }
   tn__free(p.data, size + 1);
   if (st != TN_OK) {
-    tn__option_list_free(list);
+    tn__option_list_destroy(list);
     return st;
   }
-  tn__option_list_free(options->values[field].list);
+  tn__option_list_destroy(options->values[field].list);
   options->values[field].list = list;
   return TN_OK;
 }

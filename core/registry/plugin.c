@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins: the object, and the list of them. */
+/* Plugins: the object, and the list of them. An object belongs to its creator until it is inserted into the list, which
+ * takes over the creator's reference. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
@@ -10,6 +11,7 @@ void tn__text_make_plain(tn__text *text, size_t begin)
     if (!tn__path_is_plain(&text->data[i], 1)) text->data[i] = ' ';
 }
 
+/* The state is REFUSED until the file was examined. */
 tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err)
 {
   tn__plugin *plugin = tn__zalloc(sizeof(*plugin));
@@ -28,6 +30,7 @@ tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err)
   return TN_OK;
 }
 
+/* Does not close the object file: a plugin that is mapped stays in the list. */
 void tn__plugin_destroy(tn__plugin *plugin)
 {
   if (plugin == NULL) return;
@@ -36,6 +39,7 @@ void tn__plugin_destroy(tn__plugin *plugin)
   tn__free(plugin, sizeof(*plugin));
 }
 
+/* `reason` is the message and its causes on one line, without control characters, for lists and terminals. */
 bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error)
 {
   tn__text text;
@@ -67,6 +71,7 @@ void tn__plugin_unref(tn__plugin *plugin)
   if (last) tn__plugin_destroy(plugin);
 }
 
+/* Plugins with a name first, by name; equal names in search order, so the first of them takes precedence. */
 int tn__plugin_compare(const tn__plugin *a, const tn__plugin *b)
 {
   if (a->named != b->named) return a->named ? -1 : 1;
@@ -76,6 +81,7 @@ int tn__plugin_compare(const tn__plugin *a, const tn__plugin *b)
   return strcmp(a->path, b->path);
 }
 
+/* After those that compare equal. The list takes over the caller's reference. */
 void tn__plugin_insert_locked(tn__plugin *plugin)
 {
   tn__assert_held(&tn__reg.mu);

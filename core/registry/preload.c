@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding a program's table of linked modules to the search. */
+/* Adding a program's table of linked modules to the search. If folders were searched before, they are searched again,
+ * so that the modules are found at once; if that fails, the table is dropped. */
 #include <ltdl.h>
 
 #include <core/base/file.h>
@@ -14,7 +15,7 @@ tn_status tn_runtime_preload(const void *symbols, tn_error *err)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "linked modules: %s",
                         table == NULL
                             ? "the table is NULL"
-                            : "the table does not begin with a name that has no address, as those of libtool do");
+                            : "the table does not begin with a name without an address, as libtool's tables do");
   tn_status status = tn__token_take("adding linked modules", err);
   if (status != TN_OK) return status;
   size_t before;

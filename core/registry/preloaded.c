@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plugins that are linked into the program (P-89, P-90). libtool makes a table of their symbols, and libltdl finds each
- * of them there by the name of its archive. The library has a table of its own, of the plugins that configure
- * --enable-preloaded names. Programs pass theirs to tn_runtime_preload. A module of a table is a plugin if it has a
- * manifest; reading the manifest runs none of its code. */
+ * of them there by the name of its archive. The library has a table of its own, with the plugins given to configure
+ * --enable-preloaded. Programs pass theirs to tn_runtime_preload. A module of a table is a plugin if it has a manifest;
+ * reading the manifest runs none of its code.
+ *
+ * Each call into libltdl is between tn__ltdl_enter and tn__ltdl_leave: libltdl has no lock, and the program may use it,
+ * too. */
 #include <string.h>
 
 #include <ltdl.h>
@@ -10,9 +13,9 @@
 #include <core/base/file.h>
 #include <core/registry/registry_internal.h>
 
-#define MANIFEST "tn_plugin_manifest" /* libltdl puts "<module>_LTX_" in front */
+#define MANIFEST "tn_plugin_manifest" /* libltdl adds the prefix "<module>_LTX_" */
 
-/* Only the holder of the token uses these two. */
+/* The tables to search, and the modules opened by a scan. Guarded by the token. */
 static struct {
   const lt_dlsymlist **list;
   size_t n, capacity;
@@ -21,7 +24,7 @@ static struct {
 static struct {
   lt_dlhandle *list;
   size_t n, capacity;
-  bool failed; /* no memory */
+  bool failed; /* memory ran out */
 } opened;
 
 static const char *words(const char *text) { return text != NULL ? text : "no reason was given"; }
@@ -31,7 +34,7 @@ tn_status tn__ltdl_start(tn_error *err)
   tn_status status = TN_OK;
   tn__ltdl_enter();
   if (!tn__reg.ltdl_ready && lt_dlinit() != 0)
-    status = tn_error_set(err, TN_INTERNAL, "libltdl does not start: %s", words(lt_dlerror()));
+    status = tn_error_set(err, TN_INTERNAL, "libltdl cannot be initialised: %s", words(lt_dlerror()));
   else
     tn__reg.ltdl_ready = true;
   tn__ltdl_leave();
@@ -40,6 +43,7 @@ tn_status tn__ltdl_start(tn_error *err)
 
 /* ---- tables ---- */
 
+/* Adding a table twice has no effect. libltdl has no call that removes a table, so it keeps it even on failure. */
 static tn_status add_table(const lt_dlsymlist *symbols, tn_error *err)
 {
   for (size_t i = 0; i < tables.n; i++)
@@ -51,14 +55,14 @@ static tn_status add_table(const lt_dlsymlist *symbols, tn_error *err)
   tn__ltdl_enter();
   if (lt_dlpreload(symbols) != 0)
     status =
-        tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl does not take the linked modules: %s", words(lt_dlerror()));
+        tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl rejects the linked modules: %s", words(lt_dlerror()));
   else
     tables.list[tables.n++] = symbols;
   tn__ltdl_leave();
   return status;
 }
 
-/* The library's own table is the first. */
+/* The library's own table is always the first, so its plugins precede the program's. */
 static tn_status add_own(tn_error *err) { return tn__own_modules != NULL ? add_table(tn__own_modules, err) : TN_OK; }
 
 tn_status tn__preloaded_add(const void *symbols, size_t *before, tn_error *err)
@@ -74,6 +78,7 @@ void tn__preloaded_forget(size_t before) { tables.n = before; }
 
 /* ---- modules ---- */
 
+/* The callback of lt_dlpreload_open, which has no user pointer. */
 static int take_module(lt_dlhandle handle)
 {
   if (!tn__grow((void **)&opened.list, &opened.capacity, opened.n + 1, sizeof(*opened.list))) {
@@ -85,7 +90,7 @@ static int take_module(lt_dlhandle handle)
   return 0;
 }
 
-/* The size of texts that end in an empty one; larger than TN_MANIFEST_MAX_BYTES if they do not end. */
+/* The size of texts that end with an empty one; more than TN_MANIFEST_MAX_BYTES if no end is found within that. */
 static size_t size_of_texts(const char *texts)
 {
   size_t size = 0;
@@ -93,7 +98,7 @@ static size_t size_of_texts(const char *texts)
   return size;
 }
 
-/* A module without a manifest is no plugin: *out is NULL. */
+/* Makes and examines the plugin of a module. A module without a manifest is not a plugin: *out is NULL. */
 static tn_status make_plugin(lt_dlhandle handle, tn__plugin **out, tn_error *err)
 {
   tn__text path;
@@ -112,7 +117,7 @@ static tn_status make_plugin(lt_dlhandle handle, tn__plugin **out, tn_error *err
   (*out)->module = (*out)->path + strlen("preloaded ");
   (*out)->linked = manifest;
   (*out)->linked_size = size_of_texts(manifest);
-  (*out)->id = (tn__file_id){ .ino = (ino_t)(uintptr_t)manifest }; /* no file is on device 0 */
+  (*out)->id = (tn__file_id){ .ino = (ino_t)(uintptr_t)manifest }; /* unique: no file is on device 0 */
   status = tn__plugin_examine(*out, err);
   if (status == TN_OK) return TN_OK;
   tn__plugin_destroy(*out);
@@ -120,6 +125,7 @@ static tn_status make_plugin(lt_dlhandle handle, tn__plugin **out, tn_error *err
   return status;
 }
 
+/* Opens the modules of all tables. Opening a linked module runs no code. */
 static tn_status collect(tn_error *err)
 {
   opened.failed = false;
@@ -162,7 +168,7 @@ tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err)
   if (status == TN_OK) {
     plugin->handle = lt_dlopenadvise(plugin->module, advise); /* a bare name finds linked modules only */
     if (plugin->handle == NULL)
-      status = tn_error_set(err, TN_INTERNAL, "libltdl does not find the linked module: %s", words(lt_dlerror()));
+      status = tn_error_set(err, TN_INTERNAL, "libltdl cannot find the linked module: %s", words(lt_dlerror()));
   }
   if (advise != NULL) lt_dladvise_destroy(&advise);
   tn__ltdl_leave();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugins that configure --enable-preloaded named: libtool makes their table when it links libtenon. */
+/* The plugins given to configure --enable-preloaded: libtool makes their table when it links libtenon. */
 #include <ltdl.h>
 
 #include <core/registry/registry_internal.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry: look-ups by name, and what programs call to register runtimes and to search folders. */
+/* The registry: look-ups by name, and the public functions that register runtimes and search folders. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
 
 /* ---- look-ups ---- */
 
+/* A registered factory takes precedence over every file that is not loaded; among files the first in the list, which is
+ * in search order, takes precedence if it is trusted enough to claim the name (P-13). */
 const char *tn__plugin_shadow_locked(const tn__plugin *plugin)
 {
   tn__assert_held(&tn__reg.mu);
@@ -33,6 +35,7 @@ tn__plugin *tn__plugin_by_name_locked(const char *name)
   return first;
 }
 
+/* If TENON_RANK names it twice, the last one counts. */
 int32_t tn__rank_of_locked(const char *name, int32_t rank)
 {
   for (size_t i = 0; i < tn__reg.n_ranks; i++)
@@ -42,6 +45,7 @@ int32_t tn__rank_of_locked(const char *name, int32_t rank)
 
 /* ---- for core/host ---- */
 
+/* The first table stays: plugins may hold pointers into it. */
 void tn__registry_set_host(const tn_host *host)
 {
   tn__reg_lock();
@@ -59,14 +63,18 @@ void tn__registry_drop_plugin(void *self)
   if (self != NULL) atomic_fetch_sub(&((tn__plugin *)self)->buffers, 1);
 }
 
-/* ---- register and unregister ---- */
+/* ---- register and unregister ----
+ *
+ * Unregistering has three phases, since shutdown is plugin code and must run without the mutex. First the factory is
+ * marked unusable, so no new session can start; then the last factory's plugin is shut down; then the factory is
+ * removed, or made usable again if shutdown refused. The token is held throughout. */
 
 tn_status tn_runtime_register(const char *name, const tn_session_factory *self, tn_error *err)
 {
   tn__error_reset(err);
   if (name == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "register: the runtime's name is NULL");
   tn__factory *factory = NULL;
-  tn_status status = tn__factory_make(name, self, NULL, &factory, err);
+  tn_status status = tn__factory_create(name, self, NULL, &factory, err);
   if (status != TN_OK) return status;
   tn__reg_lock();
   if (tn__token_mine_locked()) /* P-53 */
@@ -90,7 +98,7 @@ static tn_status in_use(const tn__factory *f, size_t buffers, tn_error *err)
                       buffers == 1 ? "" : "s");
 }
 
-/* A name that a file offers, but that no factory has. */
+/* For a name that a file provides, but no factory has: marks an unavailable plugin as gone, or reports the file. */
 static tn_status unregister_file_locked(const char *name, tn_error *err)
 {
   const char *path = NULL;
@@ -103,11 +111,11 @@ static tn_status unregister_file_locked(const char *name, tn_error *err)
     if (path == NULL && p->state != TN__PLUGIN_GONE) path = p->path;
   }
   if (path != NULL)
-    return tn_error_set(err, TN_NOT_FOUND, "runtime '%s' is not registered; the file '%s' offers it", name, path);
+    return tn_error_set(err, TN_NOT_FOUND, "runtime '%s' is not registered; the file '%s' provides it", name, path);
   return tn_error_set(err, TN_NOT_FOUND, "there is no runtime '%.80s'", name);
 }
 
-/* Marks the factory as being unregistered, or reports why it cannot be. */
+/* Marks the factory as being unregistered, or reports why it is not. *last: it is the only one left of its plugin. */
 static tn_status begin_unregister(const char *name, tn__factory **out, bool *last, tn_error *err)
 {
   tn__reg_lock();
@@ -180,7 +188,7 @@ tn_status tn_runtime_add_directory(const char *path, tn_error *err)
   size_t size = strlen(path);
   if (!tn__path_is_plain(path, size))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "plugin folder: the path has a control character");
-  while (size > 1 && path[size - 1] == '/') size--;
+  while (size > 1 && path[size - 1] == '/') size--; /* "/" itself stays */
   tn_status status = tn__token_take("adding a plugin folder", err);
   if (status != TN_OK) return status;
   char *copy = tn__strndup(path, size);
@@ -199,7 +207,7 @@ tn_status tn_runtime_add_directory(const char *path, tn_error *err)
   bool scanned = tn__reg.scanned;
   tn__reg_unlock();
   if (scanned) status = tn__scan(err);
-  if (status != TN_OK) { /* as it was */
+  if (status != TN_OK) { /* restore the search list; nothing else has changed */
     tn__reg_lock();
     memmove(tn__reg.directories, tn__reg.directories + 1, n * sizeof(char *));
     tn__reg.n_directories = n;

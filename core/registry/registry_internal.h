@@ -262,7 +262,7 @@ void tn__text_make_plain(tn__text *text, size_t begin);
 
 /* Makes a factory object for the plugin's or program's own struct: checks P-37 and the name. Does not add it to the
  * registry. `name` NULL: the struct's own name. The caller gets the only reference. */
-tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
+tn_status tn__factory_create(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
                            tn_error *err);
 /* Takes the name: TN_ALREADY_EXISTS with both origins. The list holds a reference from then on. */
 tn_status tn__factory_insert_locked(tn__factory *factory, tn_error *err);
@@ -338,8 +338,7 @@ void tn__debug_load(const char *path, const char *verdict, const char *reason, i
 
 /* ---- mapped.c ---- */
 
-/* False if the code at `address` is certainly not that of the open file (P-80); true if it is, or if that is unknown.
- * */
+/* False if the code at `address` is certainly not that of the open file (P-80); true if it is or may be. */
 bool tn__mapped_from(int fd, const void *address);
 
 /* ---- preloaded.c ---- */

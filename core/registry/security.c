@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who could change a file before it is loaded (P-77, P-78). */
+/* Whether another user could change a file before it is loaded (P-77, P-78).
+ *
+ * A user who may write to a folder on a path, or on the path of a link in it, can replace the file at its end. So the
+ * path is walked component by component, through links, and no component may be world-writable. A folder with the
+ * sticky bit, such as /tmp, is allowed: users cannot rename or remove files in it that they do not own. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -11,7 +15,7 @@
 
 #include <core/registry/registry_internal.h>
 
-#define MAX_LINKS 40   /* symbolic links on one way, as the kernel allows */
+#define MAX_LINKS 40   /* symbolic links in one path, the kernel's own limit */
 #define MAX_PATH 65536 /* bytes of a path with all its links resolved */
 
 bool tn__elevated(void)
@@ -27,30 +31,33 @@ bool tn__same_file(const tn__file_id *a, const tn__file_id *b) { return a->dev =
 
 static const char *kind_of(mode_t mode)
 {
-  return S_ISREG(mode)    ? "file"
-         : S_ISDIR(mode)  ? "directory"
-         : S_ISFIFO(mode) ? "FIFO"
-         : S_ISSOCK(mode) ? "socket"
-                          : "device";
+  switch (mode & S_IFMT) {
+  case S_IFREG: return "file";
+  case S_IFDIR: return "directory";
+  case S_IFIFO: return "FIFO";
+  case S_IFSOCK: return "socket";
+  default: return "device";
+  }
 }
 
-/* One component of the way: mode and owner. */
+/* Checks the mode and owner of one component. A process with elevated privileges trusts root only; otherwise a foreign
+ * owner is merely reported in *foreign. */
 static tn_status check_component(const char *path, const struct stat *st, bool elevated, bool *foreign, tn_error *err)
 {
   unsigned mode = (unsigned)st->st_mode & 07777;
   bool directory = S_ISDIR(st->st_mode);
   if ((mode & S_IWOTH) != 0 && !(directory && (mode & S_ISVTX) != 0))
-    return tn_error_set(err, TN_PERMISSION_DENIED, "%s '%s' has mode %04o: everybody may write to it%s",
-                        kind_of(st->st_mode), path, mode, directory ? " and it has no sticky bit" : "");
+    return tn_error_set(err, TN_PERMISSION_DENIED, "%s '%s' has mode %04o: it is world-writable%s",
+                        kind_of(st->st_mode), path, mode, directory ? " and has no sticky bit" : "");
   if (elevated && st->st_uid != 0)
     return tn_error_set(
         err, TN_PERMISSION_DENIED,
-        "%s '%s' belongs to user %lu: a process with more rights than its caller loads root's files only",
+        "%s '%s' is owned by user %lu: a process with elevated privileges loads only files owned by root",
         kind_of(st->st_mode), path, (unsigned long)st->st_uid);
   if (elevated && (mode & S_IWGRP) != 0)
     return tn_error_set(
         err, TN_PERMISSION_DENIED,
-        "%s '%s' has mode %04o: a group may write to it, and this process has more rights than its caller",
+        "%s '%s' has mode %04o: it is group-writable, and this process has elevated privileges",
         kind_of(st->st_mode), path, mode);
   if (foreign != NULL && st->st_uid != 0 && st->st_uid != geteuid()) *foreign = true;
   return TN_OK;
@@ -62,13 +69,13 @@ static tn_status cannot(const char *path, int number, tn_error *err)
   case ENOENT:
   case ENOTDIR: return tn_error_set(err, TN_NOT_FOUND, "'%s' does not exist", path);
   case EACCES:
-  case EPERM: return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' may not be looked at by this user", path);
-  case ENOMEM: return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "'%s' cannot be looked at: no memory", path);
-  default: return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' cannot be looked at: errno %d", path, number);
+  case EPERM: return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' is not accessible to this user", path);
+  case ENOMEM: return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "'%s' cannot be examined: out of memory", path);
+  default: return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' cannot be examined: errno %d", path, number);
   }
 }
 
-/* Puts the target of the symbolic link at `path` in front of rest. */
+/* Replaces `rest` by the target of the symbolic link at `path` and what follows offset `at` of rest. */
 static tn_status follow(const char *path, tn__text *rest, size_t at, tn_error *err)
 {
   tn__text joined;
@@ -91,13 +98,15 @@ static tn_status follow(const char *path, tn__text *rest, size_t at, tn_error *e
   return TN_OK;
 }
 
+/* Removes the last component: "/a/b" becomes "/a", and "/a" becomes "". */
 static void cut_last(tn__text *done)
 {
   while (done->size > 0 && done->data[--done->size] != '/') {}
   if (done->data != NULL) done->data[done->size] = 0;
 }
 
-/* Takes components off `rest` until none is left. done is the way so far without links: "" or "/a/b". */
+/* Moves components from `rest` to `done` until none is left. `done` is the path so far, without links: "" or "/a/b".
+ * *st is that of the component reached last. */
 static tn_status walk(tn__text *done, tn__text *rest, bool elevated, struct stat *st, bool *foreign, tn_error *err)
 {
   unsigned links = 0;
@@ -105,7 +114,7 @@ static tn_status walk(tn__text *done, tn__text *rest, bool elevated, struct stat
   for (size_t at = 0; status == TN_OK;) {
     while (at < rest->size && rest->data[at] == '/') at++;
     if (at >= rest->size) return TN_OK;
-    if (!S_ISDIR(st->st_mode)) return tn_error_set(err, TN_NOT_FOUND, "'%s' is no directory", tn__text_get(done));
+    if (!S_ISDIR(st->st_mode)) return tn_error_set(err, TN_NOT_FOUND, "'%s' is not a directory", tn__text_get(done));
     const char *name = rest->data + at;
     size_t size = strcspn(name, "/");
     at += size;
@@ -123,8 +132,9 @@ static tn_status walk(tn__text *done, tn__text *rest, bool elevated, struct stat
       continue;
     }
     if (++links > MAX_LINKS)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': more than %d symbolic links on the way", done->data,
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': more than %d symbolic links in its path", done->data,
                           MAX_LINKS);
+    /* Continue at the folder of the link, or at the root if its target is absolute. */
     status = follow(done->data, rest, at, err);
     at = 0;
     if (status != TN_OK) break;
@@ -146,6 +156,7 @@ static tn_status take_file(const char *path, const struct stat *st, tn__file_id 
   return TN_OK;
 }
 
+/* Checks every component from "/" on; *st is that of the last one. */
 static tn_status check_path(const char *path, bool elevated, struct stat *st, bool *foreign, tn_error *err)
 {
   tn__text done, rest;

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing one factory for some options (S-OPT-03 to 12, P-54 to P-59).
+/* Choosing one factory for given options (S-OPT-03 to 12, P-54 to P-59).
  *
- * A target that names a runtime selects that one only. Without a name the candidates are asked from the highest static
- * rank down, and none below a rank that has an acceptor is opened. The order of candidates is by rank and name, so the
- * choice depends on the options, the environment and the installed files only. Plugin code runs without the registry's
- * mutex. A call is counted for the factory that is asked, so it cannot be unregistered meanwhile. */
+ * A target that names a runtime selects that one only. Without a name, the candidates are asked from the highest
+ * static rank down. Once one has accepted, no plugin of a lower rank is opened. The order of candidates is by rank
+ * and name, so the choice depends only on the options, the environment and the installed files.
+ *
+ * The candidates are a snapshot, taken under the mutex, with a reference to each. Plugin code runs without the mutex. A
+ * call is counted for the factory that is asked, so it cannot be unregistered meanwhile. If the chosen factory was
+ * unregistered before the caller acquired it, the choice is repeated. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <core/base/file.h>
-#include <core/registry/registry_internal.h>
+#include <core/registry/options_internal.h>
 
+#define SHOWN_BYTES 256 /* of a target or an option in messages; longer ones are cut */
 #define TEXT_LIMIT ((size_t)1 << 20)
 
 typedef struct candidate {
-  tn__factory *factory; /* one of the two; referenced */
+  tn__factory *factory; /* a registered factory, or a plugin that is not loaded; the other is NULL. Referenced */
   tn__plugin *plugin;
   const char *name;
-  int32_t rank;      /* static */
-  int32_t effective; /* of one that accepted, else -1 */
+  int32_t rank;      /* static, by precedence: runtime_ranks, TENON_RANK, NAME.conf, manifest */
+  int32_t effective; /* the rank with which it accepted the options; -1: it did not, or was not asked */
   size_t place;      /* among equals: the order of the lists */
   bool shadowed;
   bool unusable; /* refused, failed or gone */
@@ -32,12 +36,22 @@ typedef struct selection {
   tn__text *trace;   /* NULL: not wanted */
 } selection;
 
+/* ---- texts ---- */
+
 static const char *origin_of(const candidate *c)
 {
   const tn__plugin *p = c->factory != NULL ? c->factory->plugin : c->plugin;
   return p != NULL ? p->path : "registered by the program";
 }
 
+/* The options' target for messages, cut if it is long. */
+static const char *target_shown(const tn_session_options *options, char buffer[SHOWN_BYTES])
+{
+  const char *target = tn_session_options_target(options);
+  return tn__option_shown(target, strlen(target), buffer, SHOWN_BYTES);
+}
+
+/* A line of tn_explain_selection. */
 static void trace(selection *s, const candidate *c, const char *verdict, const char *reason)
 {
   if (s->trace != NULL)
@@ -47,6 +61,7 @@ static void trace(selection *s, const candidate *c, const char *verdict, const c
 
 /* ---- the candidates ---- */
 
+/* Takes a reference to the candidate's object. The caller holds the mutex. */
 static tn_status add_candidate(selection *s, candidate c, tn_error *err)
 {
   if (!tn__grow((void **)&s->list, &s->capacity, s->n + 1, sizeof(c)))
@@ -61,6 +76,7 @@ static tn_status add_candidate(selection *s, candidate c, tn_error *err)
   return TN_OK;
 }
 
+/* only NULL: the factories of all plugins and of the program. */
 static tn_status add_factories_locked(selection *s, const tn__plugin *only, tn_error *err)
 {
   tn_status status = TN_OK;
@@ -72,6 +88,7 @@ static tn_status add_factories_locked(selection *s, const tn__plugin *only, tn_e
   return status;
 }
 
+/* From the highest rank down, equal ranks by name; candidates of one name stay in the order of the lists. */
 static int compare(const void *a, const void *b)
 {
   const candidate *x = a, *y = b;
@@ -81,8 +98,8 @@ static int compare(const void *a, const void *b)
   return x->place < y->place ? -1 : 1;
 }
 
-/* Walks the option runtime_ranks, "name=rank,name=rank": the ranks go before TENON_RANK and the manifests' (P-58).
- * s may be NULL: only checked. */
+/* Applies the option runtime_ranks, "name=rank,name=rank", which overrides TENON_RANK and the manifests' ranks (P-58).
+ * s NULL: the option is only checked. */
 static tn_status option_ranks(const tn_session_options *options, selection *s, tn_error *err)
 {
   const char *list;
@@ -92,9 +109,11 @@ static tn_status option_ranks(const tn_session_options *options, selection *s, t
     int64_t rank = -1;
     bool good = name < size && tn__runtime_name_ok(at, name) &&
                 tn__parse_int((tn__slice){ at + name + 1, size - name - 1 }, &rank) && rank >= 0 && rank <= 1000;
+    char text[SHOWN_BYTES];
     if (!good)
       status = tn_error_set(err, TN_INVALID_ARGUMENT,
-                            "option runtime_ranks: '%.*s' is not name=rank with a rank from 0 to 1000", (int)size, at);
+                            "option runtime_ranks: '%s' is not name=rank with a rank from 0 to 1000",
+                            tn__option_shown(at, size, text, sizeof(text)));
     for (size_t i = 0; good && s != NULL && i < s->n; i++)
       if (strncmp(s->list[i].name, at, name) == 0 && s->list[i].name[name] == 0) s->list[i].rank = (int32_t)rank;
     at += size + (at[size] == ',');
@@ -102,6 +121,7 @@ static tn_status option_ranks(const tn_session_options *options, selection *s, t
   return status;
 }
 
+/* Takes the snapshot. A plugin whose factories are registered is represented by them. */
 static tn_status collect(selection *s, tn_error *err)
 {
   tn__reg_lock();
@@ -133,7 +153,8 @@ static void selection_fini(selection *s)
 
 /* ---- asking one factory ---- */
 
-/* A factory that is being started by another thread is waited for. */
+/* Counts a call for the factory. If another thread is starting or stopping it, waits for that: such a thread holds the
+ * token. */
 static tn_status begin_call(tn__factory *f, tn_error *err)
 {
   for (bool waited = false;; waited = true) {
@@ -156,28 +177,37 @@ static void end_call(tn__factory *f)
   tn__reg_unlock();
 }
 
-/* Why a factory refuses, in its own words or in ours (P-44). */
+/* Sets the error for a refusal, with the factory's own reason if it gives one (P-44). */
 static tn_status explain_refusal(tn__factory *f, const tn_session_options *options, tn_error *err)
 {
   tn_error why = TN_ERROR_INIT;
+  char target[SHOWN_BYTES], settings[SHOWN_BYTES];
   if (f->table.explain_options != NULL) f->table.explain_options(f->self, options, &why);
   bool said = tn_error_message(&why)[0] != 0;
   tn_error_set(err, TN_INVALID_ARGUMENT, "runtime '%s' (%s) does not accept the options with target '%s': %s", f->name,
-               f->plugin != NULL ? f->plugin->path : "registered by the program", tn_session_options_target(options),
+               f->plugin != NULL ? f->plugin->path : "registered by the program", target_shown(options, target),
                said ? tn_error_message(&why) : "it gives no reason");
   if (f->plugin != NULL && f->plugin->settings != NULL)
-    tn_error_prefix(err, "with '%s' from its .conf file", f->plugin->settings);
+    tn_error_prefix(err, "with '%s' from its .conf file",
+                    tn__option_shown(f->plugin->settings, strlen(f->plugin->settings), settings, sizeof(settings)));
   tn_error_clear(&why);
   return TN_INVALID_ARGUMENT;
 }
 
-/* Health, acceptance and rank. TN_OK: accepted, *effective is set. */
+/* A runtime may lower its rank for the options, but not raise it. */
+static int32_t lowered(int32_t wanted, int32_t rank)
+{
+  if (wanted < 0) return 0;
+  return wanted < rank ? wanted : rank;
+}
+
+/* Asks for health, acceptance and rank, in this order. TN_OK: accepted, *effective is set. */
 static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t rank, int32_t *effective, tn_error *err)
 {
   tn_error e = TN_ERROR_INIT;
   tn_status status = begin_call(f, err);
   if (status != TN_OK) return status;
-  tn_session_options *own = NULL; /* with the settings of the file beside the plugin */
+  tn_session_options *own = NULL; /* a copy with the settings of the file beside the plugin */
   if (f->plugin != NULL && f->plugin->settings != NULL) {
     status = tn_session_options_copy(options, &own, &e);
     if (status == TN_OK) status = tn__factory_complete(f, own, &e);
@@ -192,8 +222,8 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
   if (status == TN_OK && !f->table.accepts_options(f->self, options)) status = explain_refusal(f, options, &e);
   calling.call = "its rank_for_options";
   if (status == TN_OK) {
-    int32_t lower = f->table.rank_for_options != NULL ? f->table.rank_for_options(f->self, options, rank) : rank;
-    *effective = lower < 0 ? 0 : lower < rank ? lower : rank;
+    *effective =
+        f->table.rank_for_options != NULL ? lowered(f->table.rank_for_options(f->self, options, rank), rank) : rank;
   } else {
     tn_error_copy(err, &e);
   }
@@ -207,10 +237,12 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
 
 /* ---- by name ---- */
 
-/* A name with a vendor's prefix is that of a third party's file (P-52), which a static program cannot load (P-91). */
+/* Sets the error for a name that no runtime has. A name with a vendor's prefix is that of a third party's file (P-52),
+ * which a static program cannot load (P-91). */
 static tn_status not_known(const tn_session_options *options, tn_error *err)
 {
-  const char *name = tn_session_options_runtime(options), *target = tn_session_options_target(options);
+  char shown[SHOWN_BYTES];
+  const char *name = tn_session_options_runtime(options), *target = target_shown(options, shown);
   tn__text known, hint;
   tn__text_init(&known, TEXT_LIMIT);
   tn__text_init(&hint, TEXT_LIMIT);
@@ -224,16 +256,16 @@ static tn_status not_known(const tn_session_options *options, tn_error *err)
                  tn__text_get(&known));
   else
     tn_error_set(err, status,
-                 "static build: this program is linked statically and loads no files; target '%s': there is no runtime "
-                 "'%s'%s; %s",
+                 "static build: this program is linked statically and cannot load files; target '%s': there is no "
+                 "runtime '%s'%s; %s",
                  target, name, tn__text_get(&hint), tn__text_get(&known));
   tn__text_fini(&hint);
   tn__text_fini(&known);
   return status;
 }
 
-/* The factory of that name, a reference. Loads its plugin if necessary. TN_NOT_FOUND without a text: no runtime has the
- * name. */
+/* Returns the factory of that name, with a reference. Loads its plugin if necessary. TN_NOT_FOUND without a message: no
+ * runtime has the name. After each load or wait the name is looked up again. */
 static tn_status find_named(const char *name, tn__factory **out, tn_error *err)
 {
   tn_status status = TN_OK;
@@ -265,9 +297,11 @@ static tn_status find_named(const char *name, tn__factory **out, tn_error *err)
 static void trace_others(selection *s, const char *name)
 {
   for (size_t i = 0; s->trace != NULL && i < s->n; i++)
-    if (strcmp(s->list[i].name, name) != 0) trace(s, &s->list[i], "not asked", "the target names another");
+    if (strcmp(s->list[i].name, name) != 0) trace(s, &s->list[i], "not asked", "the target names another runtime");
 }
 
+/* Loads and asks the runtime that the target names, whatever its rank. If it refuses, no other one is tried (P-55).
+ * *out is referenced. */
 static tn_status select_named(selection *s, tn__factory **out, tn_error *err)
 {
   const char *name = tn_session_options_runtime(s->options);
@@ -300,7 +334,7 @@ static void ask_candidate(selection *s, size_t i)
   candidate *c = &s->list[i];
   tn_status status = ask(c->factory, s->options, c->rank, &c->effective, &why);
   if (status == TN_OK) {
-    trace(s, c, c->effective > 0 ? "accepted" : "accepted, but put its rank down to 0", "");
+    trace(s, c, c->effective > 0 ? "accepted" : "accepted, but lowered its rank to 0", "");
   } else {
     trace(s, c, "refused", tn_error_message(&why));
     tn__text_printf(&s->refusals, "%s%s", s->refusals.size > 0 ? "; " : "", tn_error_message(&why));
@@ -317,7 +351,7 @@ static tn_status open_candidate(selection *s, size_t i, tn_error *err)
   tn__reg_lock();
   bool undecided = plugin->state == TN__PLUGIN_FOUND;
   tn__reg_unlock();
-  if (status != TN_OK && undecided) { /* another runtime in its place would be chance */
+  if (status != TN_OK && undecided) { /* no memory: choosing another runtime would make the choice random */
     tn_error_copy(err, &why);
     tn_error_clear(&why);
     return status;
@@ -341,6 +375,7 @@ static tn_status open_candidate(selection *s, size_t i, tn_error *err)
   return status;
 }
 
+/* The highest rank of those that have accepted; 0: none. */
 static int32_t best_rank(const selection *s)
 {
   int32_t best = 0;
@@ -349,7 +384,7 @@ static int32_t best_rank(const selection *s)
   return best;
 }
 
-/* "direct, threaded": the candidates that are taken by name only. One may have put its rank down itself. */
+/* Lists the candidates that can only be selected by name: "direct, threaded". They may have lowered their own rank. */
 static void list_unranked(const selection *s, tn__text *out)
 {
   for (size_t i = 0; i < s->n; i++) {
@@ -361,7 +396,8 @@ static void list_unranked(const selection *s, tn__text *out)
 
 static tn_status none_accepts(selection *s, tn_error *err)
 {
-  const char *target = tn_session_options_target(s->options);
+  char shown[SHOWN_BYTES];
+  const char *target = target_shown(s->options, shown);
   tn__text known, unranked;
   tn__text_init(&known, TEXT_LIMIT);
   tn__text_init(&unranked, TEXT_LIMIT);
@@ -372,21 +408,23 @@ static tn_status none_accepts(selection *s, tn_error *err)
   if (unranked.size > 0 && s->refusals.size == 0)
     tn_error_set(
         err, TN_NOT_FOUND,
-        "target '%s' names no runtime, and each one has rank 0, which means only by name: %s; name one, or raise its "
-        "rank in TENON_RANK, the option runtime_ranks or its manifest; %s",
+        "target '%s' names no runtime, and all runtimes have rank 0, which means selection by name only: %s; name one, "
+        "or raise its rank in TENON_RANK, the option runtime_ranks or its manifest; %s",
         target, tn__text_get(&unranked), tn__text_get(&known));
   else
     tn_error_set(err, TN_NOT_FOUND, "target '%s': no runtime accepts the options%s%s%s%s; %s", target,
                  s->refusals.size > 0 ? ": " : "", tn__text_get(&s->refusals),
-                 unranked.size > 0 ? "; of rank 0, which means only by name: " : "", tn__text_get(&unranked),
+                 unranked.size > 0 ? "; of rank 0, which means selection by name only: " : "", tn__text_get(&unranked),
                  tn__text_get(&known));
   tn__text_fini(&unranked);
   tn__text_fini(&known);
   return TN_NOT_FOUND;
 }
 
+/* A choice between equal ranks would be arbitrary, so it is an error (P-57). */
 static tn_status several_accept(selection *s, int32_t best, tn_error *err)
 {
+  char shown[SHOWN_BYTES];
   tn__text list, known;
   const char *one = "";
   tn__text_init(&list, TEXT_LIMIT);
@@ -402,16 +440,16 @@ static tn_status several_accept(selection *s, int32_t best, tn_error *err)
   tn__reg_unlock();
   tn_error_set(
       err, TN_FAILED_PRECONDITION,
-      "target '%s': several runtimes of equal rank accept the options: %s; name one in the target, as '%s', or rank "
-      "it higher, as TENON_RANK=%s=%d; %s",
-      tn_session_options_target(s->options), tn__text_get(&list), one, one, best < 1000 ? best + 1 : best,
+      "target '%s': several runtimes of equal rank accept the options: %s; name one in the target, such as '%s', or "
+      "give it a higher rank, such as TENON_RANK=%s=%d; %s",
+      target_shown(s->options, shown), tn__text_get(&list), one, one, best < 1000 ? best + 1 : best,
       tn__text_get(&known));
   tn__text_fini(&list);
   tn__text_fini(&known);
   return TN_FAILED_PRECONDITION;
 }
 
-/* The type that a filter of devices asks for, as in "/job:a/device:GPU:0" or "/gpu:0"; empty: any. */
+/* The device type that a device filter names, as in "/job:a/device:GPU:0" or "/gpu:0"; empty: any. */
 static tn__slice filter_type(const char *at)
 {
   for (; *at == '/'; at += strcspn(at, "/")) {
@@ -425,7 +463,7 @@ static tn__slice filter_type(const char *at)
   return (tn__slice){ "", 0 };
 }
 
-/* "CPU,GPU" has the type, in whatever case. */
+/* Whether the list "CPU,GPU" contains the type, ignoring case. */
 static bool has_type(const char *types, tn__slice type)
 {
   for (const char *at = types; *at != 0;) {
@@ -436,7 +474,8 @@ static bool has_type(const char *types, tn__slice type)
   return false;
 }
 
-/* Whether device_filters can let a device of the candidate through, by the types that its manifest names (P-09). */
+/* Whether device_filters admit any device type that the candidate's manifest names (P-09). No plugin is opened for
+ * it. */
 static bool types_fit(const tn_session_options *options, const candidate *c)
 {
   const tn__plugin *p = c->factory != NULL ? c->factory->plugin : c->plugin;
@@ -452,24 +491,25 @@ static bool types_fit(const tn_session_options *options, const candidate *c)
 
 static void leave_out(selection *s, const candidate *c)
 {
-  static const char why[] = "device_filters let none of its types through";
+  static const char why[] = "device_filters exclude all its device types";
   trace(s, c, "not asked", why);
   tn__text_printf(&s->refusals, "%sruntime '%s' (%s): %s", s->refusals.size > 0 ? "; " : "", c->name, origin_of(c),
                   why);
 }
 
+/* Asks or opens the candidates in order. */
 static tn_status ask_all(selection *s, tn_error *err)
 {
   tn_status status = TN_OK;
-  size_t n = s->n; /* candidates that opening a plugin appends were asked then */
+  size_t n = s->n; /* candidates appended by open_candidate have been asked there */
   for (size_t i = 0; status == TN_OK && i < n; i++) {
     const candidate *c = &s->list[i];
     if (c->shadowed)
-      trace(s, c, "not asked", "another one of this name goes before it");
+      trace(s, c, "not asked", "another one of this name takes precedence over it");
     else if (c->rank == 0)
-      trace(s, c, "not asked", "rank 0 means only by name");
+      trace(s, c, "not asked", "rank 0 means selection by name only");
     else if (c->rank < best_rank(s))
-      trace(s, c, "not asked", "a higher rank has an acceptor");
+      trace(s, c, "not asked", "a runtime of higher rank accepted");
     else if (!types_fit(s->options, c))
       leave_out(s, c);
     else if (c->factory != NULL)
@@ -480,6 +520,7 @@ static tn_status ask_all(selection *s, tn_error *err)
   return status;
 }
 
+/* *out is referenced. */
 static tn_status select_ranked(selection *s, tn__factory **out, tn_error *err)
 {
   tn_status status = ask_all(s, err);
@@ -501,7 +542,7 @@ static tn_status select_ranked(selection *s, tn__factory **out, tn_error *err)
 
 /* ---- entry points ---- */
 
-/* *out is acquired: it counts as a session. */
+/* Chooses and acquires a factory: *out counts as a session. text: gets the trace; NULL: none is wanted. */
 static tn_status choose(const tn_session_options *options, tn__text *text, tn__factory **out, tn_error *err)
 {
   *out = NULL;
@@ -520,7 +561,7 @@ static tn_status choose(const tn_session_options *options, tn__text *text, tn__f
     selection_fini(&s);
     if (status != TN_OK) return status;
     tn__reg_lock();
-    done = f->usable; /* else it was unregistered since: choose anew */
+    done = f->usable; /* otherwise it was unregistered since: choose again */
     if (done) f->sessions++;
     tn__reg_unlock();
     if (done)
@@ -552,6 +593,7 @@ tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *er
   if (name == NULL || out == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "load a runtime: %s is NULL",
                         name == NULL ? "the name" : "the out pointer");
+  char shown[SHOWN_BYTES];
   tn_session_options *options = NULL;
   tn__factory *f = NULL;
   tn_status status = tn__give_info("", out, err);
@@ -561,7 +603,8 @@ tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *er
   if (status == TN_OK) status = tn_session_options_set_target(options, name, err);
   if (status == TN_OK && strcmp(tn_session_options_runtime(options), name) != 0)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "load a runtime: '%s' is no name; settings belong into a session's target", name);
+                          "load a runtime: '%s' is not a name; settings belong in a session's target",
+                          target_shown(options, shown));
   if (status == TN_OK && name[0] == 0)
     status = tn_error_set(err, TN_INVALID_ARGUMENT, "load a runtime: the name is empty");
   bool known = status == TN_OK;

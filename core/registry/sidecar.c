@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people say about a plugin without touching it: NAME.conf beside NAME.so (P-21), and the variables
- * TENON_PLUGIN_DISABLE and TENON_PLUGIN_SELECT (P-22). Whoever switches a plugin off wins. */
+/* Settings that an administrator or user gives a plugin without changing its file: NAME.conf beside NAME.so (P-21), and
+ * the variables TENON_PLUGIN_DISABLE and TENON_PLUGIN_SELECT (P-22). A plugin is disabled if any of them disables it.
+ *
+ * NAME.conf has lines "enabled=yes|no", "rank=N" and "option.KEY=VALUE"; empty lines and lines that begin with '#'
+ * are skipped. An invalid line refuses the plugin. The values of option.KEY are defaults for targets that do not set
+ * KEY. */
 #include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,10 +12,11 @@
 #include <core/base/file.h>
 #include <core/registry/registry_internal.h>
 
-#define MAX_BYTES 16384
+#define MAX_BYTES 16384 /* of a NAME.conf */
 
 /* ---- the file ---- */
 
+/* Without blanks at both ends, and without the '\r' of a DOS line. */
 static tn__slice trimmed(const char *data, size_t size)
 {
   while (size > 0 && (*data == ' ' || *data == '\t')) data++, size--;
@@ -25,7 +30,7 @@ static tn_status bad_line(const tn__sidecar *c, tn__slice value, const char *wan
                       value.size < 80 ? (int)value.size : 80, value.data, wanted);
 }
 
-/* Whether "KEY=VALUE,KEY=VALUE" has the key. */
+/* Whether "KEY=VALUE,KEY=VALUE" contains the key. */
 static bool has_setting(const tn__text *settings, tn__slice key)
 {
   for (size_t at = 0; at < settings->size;) {
@@ -36,19 +41,20 @@ static bool has_setting(const tn__text *settings, tn__slice key)
   return false;
 }
 
-/* option.KEY=VALUE is a setting as a target has it. */
+/* Adds option.KEY=VALUE to the settings; the same rules as for a setting of a target. */
 static tn_status take_setting(tn__sidecar *c, tn__slice key, tn__slice value, tn_error *err)
 {
   bool good = tn__runtime_name_ok(key.data, key.size) && memchr(key.data, '.', key.size) == NULL;
   for (size_t i = 0; good && i < value.size; i++)
     good = (unsigned char)value.data[i] >= 0x20 && value.data[i] != 0x7f && value.data[i] != ',';
   if (!good) return bad_line(c, key, "option.KEY=VALUE with a key [a-z][a-z0-9_]* and a value without commas", err);
-  if (has_setting(&c->settings, key)) return bad_line(c, key, "each key once", err);
+  if (has_setting(&c->settings, key)) return bad_line(c, key, "each key at most once", err);
   tn__text_printf(&c->settings, "%s%.*s=%.*s", c->settings.size > 0 ? "," : "", (int)key.size, key.data,
                   (int)value.size, value.data);
   return c->settings.failed ? tn__no_memory(err, "settings of a plugin", MAX_BYTES) : TN_OK;
 }
 
+/* Each key may occur once. */
 static tn_status take_line(tn__sidecar *c, tn__slice line, tn_error *err)
 {
   const char *equals = line.size > 0 ? memchr(line.data, '=', line.size) : NULL;
@@ -61,13 +67,13 @@ static tn_status take_line(tn__sidecar *c, tn__slice line, tn_error *err)
   if (tn__slice_is(key, "enabled")) {
     if (!tn__slice_is(value, "yes") && !tn__slice_is(value, "no"))
       return bad_line(c, value, "enabled=yes or enabled=no", err);
-    if (c->says_enabled) return bad_line(c, key, "each key once", err);
+    if (c->says_enabled) return bad_line(c, key, "each key at most once", err);
     c->off = tn__slice_is(value, "no");
     c->says_enabled = true;
     return TN_OK;
   }
   if (!tn__slice_is(key, "rank")) return bad_line(c, key, "enabled, rank or option.KEY", err);
-  if (c->rank >= 0) return bad_line(c, key, "each key once", err);
+  if (c->rank >= 0) return bad_line(c, key, "each key at most once", err);
   if (!tn__parse_int(value, &c->rank) || c->rank < 0 || c->rank > 1000)
     return bad_line(c, value, "a rank from 0 to 1000", err);
   return TN_OK;
@@ -86,6 +92,7 @@ tn_status tn__sidecar_parse(tn__sidecar *c, const char *bytes, size_t size, tn_e
   return status;
 }
 
+/* The file's path is checked like a plugin's (P-78). */
 static tn_status read_conf(tn__sidecar *c, tn_error *err)
 {
   tn__file file;
@@ -94,7 +101,7 @@ static tn_status read_conf(tn__sidecar *c, tn_error *err)
   if (status == TN_OK) status = tn__file_open(c->path, &file, err);
   if (status != TN_OK) return status;
   if (file.size > MAX_BYTES)
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' has %llu bytes, allowed are %d", c->path,
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' has %llu bytes, at most %d are allowed", c->path,
                           (unsigned long long)file.size, MAX_BYTES);
   else
     status = tn__file_read(&file, 0, bytes, (size_t)file.size, err);
@@ -105,7 +112,7 @@ static tn_status read_conf(tn__sidecar *c, tn_error *err)
 
 /* ---- the environment ---- */
 
-/* The first glob of the list that the name fits; its size is 0 when there is none. */
+/* The first pattern (fnmatch) of the list "PATTERN,PATTERN" that matches the name; its size is 0 if there is none. */
 static tn__slice matching(const char *list, const char *name)
 {
   char glob[256];
@@ -127,15 +134,16 @@ static tn_status ask_environment(const char *name, tn_error *err)
   const char *disable = tn__getenv("TENON_PLUGIN_DISABLE"), *select = tn__getenv("TENON_PLUGIN_SELECT");
   tn__slice by = matching(disable, name);
   if (by.size > 0)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: '%.*s' stands in TENON_PLUGIN_DISABLE",
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: '%.*s' in TENON_PLUGIN_DISABLE matches it",
                         (int)by.size, by.data);
   if (select != NULL && select[0] != 0 && matching(select, name).size == 0)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: it is not among those of TENON_PLUGIN_SELECT");
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: nothing in TENON_PLUGIN_SELECT matches it");
   return TN_OK;
 }
 
 /* ---- both ---- */
 
+/* Lists the plugin as refused. It no longer claims its name, so another file of that name may be used. */
 static tn_status refuse(tn__plugin *plugin, tn_status status, tn_error *why, tn_error *err)
 {
   if (status == TN_RESOURCE_EXHAUSTED) {
@@ -147,6 +155,7 @@ static tn_status refuse(tn__plugin *plugin, tn_status status, tn_error *why, tn_
   return tn__plugin_blame(plugin, why) ? TN_OK : tn__no_memory(err, "a plugin's reason", 1);
 }
 
+/* Reads the file and applies it to the plugin. The settings are copied into the plugin's arena. */
 static tn_status apply(tn__plugin *plugin, tn__sidecar *c, tn_error *err)
 {
   tn_error why = TN_ERROR_INIT;
@@ -164,6 +173,7 @@ static tn_status apply(tn__plugin *plugin, tn__sidecar *c, tn_error *err)
   return status;
 }
 
+/* Applies NAME.conf if it exists. */
 static tn_status look_beside(tn__plugin *plugin, tn_error *err)
 {
   tn__text path;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that was not installed has the plugins and the probe program of its own build: libtool leaves it in
- * ROOT/.libs, beside ROOT/libtenon.la, ROOT/plugins/.libs and ROOT/tools. An installed library has another layout,
- * so it never finds a build tree; neither does the library in a program that is linked statically.
+/* An uninstalled library uses the plugins and the probe program of its own build tree: libtool leaves the library in
+ * ROOT/.libs, beside ROOT/libtenon.la, ROOT/plugins/.libs and ROOT/tools. An installed library has another layout, so
+ * it never finds a build tree; neither does a library in a statically linked program.
  *
- * ROOT may be a folder that others can write to, such as /tmp. So everything that makes it a build tree must belong
- * to the owner of the library, and none of it may be a symbolic link. The usual checks (P-78) follow when a plugin
- * is used. */
+ * ROOT may be a folder that other users can write to, such as /tmp. So everything that makes it a build tree must be
+ * owned by the owner of the library, and none of it may be a symbolic link. The usual checks (P-78) follow when a
+ * plugin is used. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static tn__slice root_of(const char *library)
   return (tn__slice){ library, fits ? size - n : 0 };
 }
 
-/* Puts "ROOT/name" into path. Whether it is of this type and owner. */
+/* Stores "ROOT/name" in path. Returns whether it exists with this type and owner. */
 static bool find(tn__slice root, const char *name, mode_t type, uid_t owner, char path[PATH_MAX])
 {
   struct stat st;
@@ -50,7 +50,7 @@ static bool find(tn__slice root, const char *name, mode_t type, uid_t owner, cha
   return n > 0 && n < PATH_MAX && lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == owner;
 }
 
-/* Puts the path of ROOT/name, which lies in ROOT/folder, into path. */
+/* Stores the path of ROOT/name, which is inside ROOT/folder, in path. */
 static bool find_in_build(const char *folder, const char *name, mode_t type, char path[PATH_MAX])
 {
   const char *library = NULL;

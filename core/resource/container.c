@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One container: resources by name. Objects are destroyed outside of the lock, since they may hold others. */
+/* One container: resources by name. Objects are destroyed without the lock, because they may have references to other
+ * resources.
+ *
+ * A resource has two counts. `refs` keep the object; when it is 0 the object is destroyed. `memories` keep the
+ * struct, so that tn__resource_remember can tell later whether the object still exists. All refs together count as
+ * one memory. */
 #include <core/resource/container.h>
 
 #include <string.h>
 
 struct tn_resource {
-  tn_handle handle; /* first: an element of a tensor points at it */
-  _Atomic uint32_t refs;     /* of the object */
-  _Atomic uint32_t memories; /* of this struct: one for all that hold the object, one each for who only remembers it */
-  tn__container *home;  /* that it is or was in, a reference; NULL = none */
-  _Atomic bool removed; /* it was taken out */
-  const tn_resource_class *cls;
-  void *object;
+  tn_handle handle; /* first member: elements of tensors point to it */
+  _Atomic uint32_t refs;     /* to the object */
+  _Atomic uint32_t memories; /* to this struct: one for all refs, one for each tn__resource_remember */
+  tn__container *home;       /* the container that it is or was in, a reference; NULL = none */
+  _Atomic bool removed;      /* from its container */
+  const tn_resource_class *cls; /* static */
+  void *object;                 /* owned; cls->destroy frees it */
   char *name;
 };
 
+/* refs keep the struct, users keep the content: when users is 0 the container is emptied for good. */
 struct tn__container {
   _Atomic uint32_t refs;
   _Atomic uint32_t users; /* each has a reference, too */
   char *name;
   tn__mutex mu;
-  tn__map resources; /* by name, guarded by mu */
-  bool gone;         /* guarded by mu */
-  tn__container *next; /* of those that their set gave up */
+  tn__map resources;   /* tn_resource references by name; guarded by mu */
+  bool gone;           /* emptied: nothing may be added; guarded by mu */
+  tn__container *next; /* in a list of containers detached from their set; guarded by its only user */
 };
 
 /* ---- resources ---- */
@@ -64,6 +70,7 @@ void tn__resource_forget(tn_resource *r)
   tn__free(r, sizeof *r);
 }
 
+/* Increments refs unless it is 0: then the object is destroyed, or about to be. */
 bool tn__resource_hold_again(tn_resource *r)
 {
   uint32_t refs = atomic_load_explicit(&r->refs, memory_order_relaxed);
@@ -149,6 +156,7 @@ tn__container *tn__container_use(tn__container *c)
   return tn__container_ref(c);
 }
 
+/* Releases all resources, after the last user has left. */
 static void empty(tn__container *c)
 {
   tn__mutex_lock(&c->mu);
@@ -190,9 +198,9 @@ size_t tn__container_count(tn__container *c)
   return n;
 }
 
-/* ---- what is in it ---- */
+/* ---- the content ---- */
 
-/* A reference to the resource of this name in *out, NULL when there is none. */
+/* Stores a reference to the resource of this name in *out, NULL if there is none. */
 static tn_status find_locked(tn__container *c, const tn_resource_class *cls, const char *name, tn_resource **out,
                              tn_error *err)
 {
@@ -200,8 +208,8 @@ static tn_status find_locked(tn__container *c, const tn_resource_class *cls, con
   *out = NULL;
   if (c->gone)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "%s '%s': its container '%s' was reset, and nobody who saw it before is left", cls->name, name,
-                        c->name);
+                        "%s '%s': its container '%s' was reset, and no session from before the reset is left",
+                        cls->name, name, c->name);
   tn_resource *r = tn__map_get(&c->resources, name, strlen(name));
   if (r != NULL && r->cls != cls)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' in container '%s' is of type %s, wanted %s", name, c->name,
@@ -239,7 +247,7 @@ tn_status tn__container_obtain(tn__container *c, const tn_resource_class *cls, c
     if (tn__map_put(&c->resources, made->name, strlen(name), made, NULL)) *out = tn_resource_ref(made);
     else st = tn__no_memory(err, "container", 0);
   }
-  if (*out == made) made = NULL; /* the container's reference */
+  if (*out == made) made = NULL; /* this reference is the container's now */
   tn__mutex_unlock(&c->mu);
   tn_resource_unref(made);
   return st;
@@ -258,7 +266,7 @@ tn_status tn__container_remove(tn_resource *r, tn_error *err)
     }
     tn__mutex_unlock(&c->mu);
   }
-  if (!found) return tn_error_set(err, TN_NOT_FOUND, "%s '%s' is in no container", r->cls->name, r->name);
-  tn_resource_unref(r); /* the container's */
+  if (!found) return tn_error_set(err, TN_NOT_FOUND, "%s '%s' is not in a container", r->cls->name, r->name);
+  tn_resource_unref(r); /* the container's reference */
   return TN_OK;
 }

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of containers, and what sessions see of them.
+/* Sets of containers, and the views that sessions have of them.
  *
- * Each reset of a name raises the set's epoch and notes it with the name, a reset of all with the set. A view has the
- * epoch of its birth: a generation that is younger is not for it, and should it ask for that name for the first time
- * only then, it gets a container of its own, which is what is left of the old generation. */
+ * Each reset of a name increments the set's epoch and records it with the name; a reset of all names records it with
+ * the set. A view has the epoch of its creation and does not see younger generations. If it requests a name for the
+ * first time after a reset of that name, it gets a new container that only it uses, in place of the old generation.
+ *
+ * Locks: a view's is taken before the set's. */
 #include <core/resource/container.h>
 
 #include <string.h>
 
 typedef struct entry {
   char *name;
-  tn__container *container; /* used; NULL: nobody has asked for the generation yet */
-  uint64_t born;            /* epoch of the generation */
+  tn__container *container; /* the entry is a user of it; NULL: the generation has not been requested yet */
+  uint64_t born;            /* epoch in which the generation began */
 } entry;
 
 struct tn__containers {
   _Atomic uint32_t refs;
   tn__mutex mu;
-  tn__map entries; /* by name, guarded by mu, as all below */
-  uint64_t epoch;
-  uint64_t
-      all_born; /* epoch of the last reset of all: no generation is older, also of names that nobody has asked for */
+  tn__map entries;   /* by name; guarded by mu, as are all below */
+  uint64_t epoch;    /* number of resets so far */
+  uint64_t all_born; /* epoch of the last reset of all: no generation of any name is older */
   size_t n_views;
 };
 
 struct tn__container_view {
   tn__containers *set; /* a reference */
-  uint64_t epoch;
+  uint64_t epoch;      /* of the set when the view was made */
   tn__mutex mu;
-  tn__map seen; /* containers by name, used; guarded by mu */
+  tn__map seen; /* containers by name; the view is a user of each. Guarded by mu */
 };
 
 static const char *name_of(const char *name) { return name == NULL || name[0] == 0 ? TN_DEFAULT_CONTAINER : name; }
@@ -68,7 +69,7 @@ void tn__containers_unref(tn__containers *set)
   tn__free(set, sizeof *set);
 }
 
-/* The entry of this name, made when there is none; NULL without memory. */
+/* Returns the entry of this name, made if necessary; NULL: out of memory. */
 static entry *need_entry(tn__containers *set, const char *name)
 {
   tn__assert_held(&set->mu);
@@ -85,7 +86,7 @@ static entry *need_entry(tn__containers *set, const char *name)
   return NULL;
 }
 
-/* Without views nobody can be from before a reset: names that stand for nothing else go. */
+/* Removes entries without a container. They only record resets for older views, and there are no views. */
 static void drop_empty_entries(tn__containers *set)
 {
   tn__assert_held(&set->mu);
@@ -95,7 +96,7 @@ static void drop_empty_entries(tn__containers *set)
     if (e->container != NULL) continue;
     tn__map_remove(&set->entries, e->name, strlen(e->name));
     free_entry(e);
-    place = 0; /* removing may move others */
+    place = 0; /* removal may have moved other entries */
   }
 }
 
@@ -103,7 +104,7 @@ static tn_status detach_one(tn__containers *set, const char *name, tn__container
 {
   tn__mutex_lock(&set->mu);
   entry *e = tn__map_get(&set->entries, name, strlen(name));
-  if (e == NULL && set->n_views > 0) e = need_entry(set, name); /* an old session may ask for it later */
+  if (e == NULL && set->n_views > 0) e = need_entry(set, name); /* an older view may request the name later */
   tn__container *old = NULL;
   bool lost = e == NULL && set->n_views > 0;
   if (e != NULL) {
@@ -140,7 +141,7 @@ void tn__containers_detach_all(tn__containers *set, tn__container **old)
     entry *e = m->value;
     if (e->container != NULL) *old = tn__container_link(e->container, *old);
     e->container = NULL;
-    free_entry(e); /* all_born says what it said */
+    free_entry(e); /* all_born replaces its epoch */
   }
   tn__map_fini(&set->entries);
   tn__map_init(&set->entries);
@@ -210,14 +211,15 @@ void tn__container_view_destroy(tn__container_view *view)
   tn__free(view, sizeof *view);
 }
 
-/* The set's container, if it is of the view's time; else one of the view's own. The caller uses it. */
+/* Returns the set's container if its generation is not younger than the view, else a new one for this view alone. The
+ * caller becomes a user of it. */
 static tn_status find_or_make(tn__container_view *view, const char *name, tn__container **out, tn_error *err)
 {
   tn__containers *set = view->set;
   tn_status st = TN_OK;
   *out = NULL;
   if (strcmp(name, TN_SESSION_CONTAINER) == 0)
-    return tn__container_create(name, out, err); /* the view is its one user */
+    return tn__container_create(name, out, err); /* private: the view is its only user */
   tn__mutex_lock(&set->mu);
   entry *e = need_entry(set, name);
   if (e == NULL) st = tn__no_memory(err, "container", sizeof *e);

@@ -117,7 +117,7 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   /* The options apply to runs of the callable, not to making it. */
   const tn__stop limits = tn__call_limits(session, NULL, 0), *around = tn__stop_now;
   tn__stop_now = &limits;
-  st = tn__entry_make(session, &names, NULL, &e, err);
+  st = tn__entry_resolve(session, &names, NULL, &e, err);
   tn__stop_now = around;
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) {

@@ -32,7 +32,7 @@ static tn_status make_entry(tn_session *session, const tn__names *names, tn_tens
   return st;
 }
 
-tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
+tn_status tn__entry_resolve(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
                          tn_error *err)
 {
   return make_entry(session, names, feeds, false, out, err);
@@ -50,7 +50,7 @@ static tn_status make_in_time(tn_session *session, const tn_run_options *options
   *deadline_ns = tn__call_deadline(session, options);
   const tn__stop limits = tn__call_limits(session, options, *deadline_ns), *around = tn__stop_now;
   tn__stop_now = &limits;
-  tn_status st = tn__entry_make(session, names, feeds, out, err);
+  tn_status st = tn__entry_resolve(session, names, feeds, out, err);
   tn__stop_now = around;
   return st;
 }

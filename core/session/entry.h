@@ -11,7 +11,7 @@ tn_status tn__entry_get(tn_session *session, const tn_run_options *options, cons
                         tn_tensor *const *feeds, int64_t *deadline_ns, tn__entry_point **out, tn_error *err);
 /* Parses the names, then finds or compiles the signature. feeds, unless NULL, are checked for their types before
  * compilation. */
-tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
+tn_status tn__entry_resolve(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
                          tn_error *err);
 /* The same for a partial run: its plan takes feeds one by one, it has no executable, and no output is both fed and
  * fetched. */

@@ -18,7 +18,7 @@ tn_status tn_session_plan_report(tn_session *session, const char *const *feed_na
   if (st == TN_OK) st = tn__session_enter(session, err);
   if (st != TN_OK) return st;
   tn__entry_point *e;
-  st = tn__entry_make(session, &names, NULL, &e, err);
+  st = tn__entry_resolve(session, &names, NULL, &e, err);
   if (st == TN_OK) st = tn__plan_report(e->signature->plan, out, err);
   tn__entry_unref(e);
   tn__session_leave(session);

@@ -10,7 +10,7 @@ static const tn__session_kind graph_session;
 
 static tn_status read_options(tn_session *s, const tn_session_options *options, tn_error *err)
 {
-  tn_status st = tn__opened_read(&s->on, options, 0, err);
+  tn_status st = tn__session_base_read(&s->on, options, 0, err);
   if (st != TN_OK) return st;
   const tn_session_options *o = s->on.options;
   s->strict_shapes = tn__option_number(o, TN__OPTION_strict_shapes) != 0;
@@ -23,7 +23,7 @@ static tn_status read_options(tn_session *s, const tn_session_options *options, 
 }
 
 /* No call is in the session. Also frees one that was only partly made. Signatures release the
- * runtime's executables, so they are freed before the runtime's session ends (tn__opened_end). */
+ * runtime's executables, so they are freed before the runtime's session ends (tn__session_base_end). */
 static void session_free(tn_session *s)
 {
   tn__partials_fini(s); /* S-LIFE-11 */
@@ -33,10 +33,10 @@ static void session_free(tn_session *s)
   tn__kernel_states_fini(&s->states);
   tn__placement_fini(s);
   tn__devices_close(s);
-  tn__opened_end(&s->on);
+  tn__session_base_end(&s->on);
   tn__threads_close(s);
   tn_graph_unref(atomic_load(&s->graph));
-  tn__opened_fini(&s->on);
+  tn__session_base_fini(&s->on);
   tn__sleepers_fini(&s->sleepers);
   tn__cond_fini(&s->compiled_one);
   tn__mutex_fini(&s->mu);
@@ -62,8 +62,8 @@ static tn_status create(const tn_session_options *options, tn_session **out, tn_
   tn__map_init(&s->partials);
   tn__placement_init(s);
   tn_status st = read_options(s, options, err);
-  if (st == TN_OK) st = tn__opened_choose(&s->on, err);
-  if (st == TN_OK) st = tn__opened_start(&s->on, err);
+  if (st == TN_OK) st = tn__session_base_choose(&s->on, err);
+  if (st == TN_OK) st = tn__session_base_start(&s->on, err);
   if (st == TN_OK) st = tn__devices_open(s, err);
   if (st == TN_OK) st = tn__threads_open(s, err);
   if (st == TN_OK) st = tn__live_sessions_add(&s->on, err);
@@ -113,11 +113,11 @@ tn_status tn_session_close(tn_session *session, tn_error *err)
   return TN_OK;
 }
 
-static tn_session *session_of(tn__opened *on) { return (tn_session *)((char *)on - offsetof(tn_session, on)); }
+static tn_session *session_of(tn__session_base *on) { return (tn_session *)((char *)on - offsetof(tn_session, on)); }
 
 /* For a reset. Destroy takes the session off the list before it waits for the gate, so entering the gate here keeps it
  * alive. */
-static bool shut(tn__opened *on)
+static bool shut(tn__session_base *on)
 {
   tn_session *session = session_of(on);
   if (!mark_closed(session)) return false;
@@ -126,7 +126,7 @@ static bool shut(tn__opened *on)
 }
 
 /* Cancels the steps of a session that `shut` has marked; outside of the list's lock. */
-static void tell(tn__opened *on)
+static void tell(tn__session_base *on)
 {
   cancel_steps(session_of(on));
   tn__session_leave(session_of(on));

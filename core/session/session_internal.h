@@ -40,7 +40,7 @@ struct tn_session {
   tn__gate calls;
   void (*free)(tn_session *session); /* called by the last call to leave a session that was released */
   _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open. Set once; running steps read it */
-  tn__opened on;          /* the runtime, the options */
+  tn__session_base on;          /* the runtime, the options */
   bool strict_shapes, static_graph;
   bool opened_default;     /* opened as default session: it is one until it is closed */
   _Atomic uint32_t on_stacks; /* its places on stacks of default sessions */

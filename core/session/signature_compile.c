@@ -16,7 +16,7 @@ void tn__signature_unref(tn__signature *s)
 {
   if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
   tn_session *session = s->session;
-  tn__opened_release(&session->on, s->executable);
+  tn__session_base_release(&session->on, s->executable);
   tn__plan_unref(s->plan);
   tn__free(s->feed_dtypes, (s->n_feeds + 1) * sizeof *s->feed_dtypes);
   drop_assumptions(s);
@@ -63,7 +63,7 @@ static void set_threads(const tn_session *session, tn_plan *plan)
   size_t pools = session->threads.n_pools > 0 ? session->threads.n_pools : 1;
   if (session->on.slots->workers == NULL) return;
   for (size_t i = 0; i < pools; i++) {
-    uint32_t n = tn_kit_workers_threads(tn__opened_workers(&session->on, (int32_t)i));
+    uint32_t n = tn_kit_workers_threads(tn__session_base_workers(&session->on, (int32_t)i));
     if (n > threads) threads = n;
   }
   if (threads > 1) tn__plan_set_threads(plan, threads);
@@ -83,7 +83,7 @@ tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__
   if (st == TN_OK) st = tn__plan_compile(graph, spec, &s->plan, err);
   if (st == TN_OK) set_dtypes(s, spec->feeds);
   if (st == TN_OK && spec->partial) set_threads(session, s->plan);
-  else if (st == TN_OK) st = tn__opened_prepare(&session->on, s->plan, &s->executable, err);
+  else if (st == TN_OK) st = tn__session_base_prepare(&session->on, s->plan, &s->executable, err);
   if (st == TN_OK) return TN_OK;
   tn__signature_unref(s);
   *out = NULL;

@@ -14,7 +14,7 @@ __attribute__((noinline)) static tn_status call_within(tn_session *session, cons
 {
   const tn__stop limits = tn__step_limits(step), *around = tn__stop_now;
   tn__stop_now = &limits;
-  tn_status st = tn__opened_run(&session->on, session->on.slots->step, s->executable, step, err);
+  tn_status st = tn__session_base_run(&session->on, session->on.slots->step, s->executable, step, err);
   tn__stop_now = around;
   return st;
 }
@@ -25,7 +25,7 @@ static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_st
   if (session->on.slots->step == NULL) return tn_kit_step(s->executable, step, err);
   tn_status st = step->deadline_ns != 0 || step->cancellation != NULL
                      ? call_within(session, s, step, err)
-                     : tn__opened_run(&session->on, session->on.slots->step, s->executable, step, err);
+                     : tn__session_base_run(&session->on, session->on.slots->step, s->executable, step, err);
   if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->on.factory, "step", st, err);
   return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accounts of memory. */
+/* Memory accounts. The counts need no order with other memory, so they are relaxed; only the last unref orders. */
 #include <core/tensor/account.h>
 
 _Thread_local tn__account *tn__account_now TN__THREAD_WORD;
@@ -27,7 +27,7 @@ void tn__account_unref(tn__account *a)
 bool tn__account_charge(tn__account *a, size_t bytes)
 {
   if (a == NULL) return true;
-  int64_t n = bytes > (size_t)INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)bytes;
+  int64_t n = bytes > (size_t)INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)bytes; /* larger than any limit in use */
   int64_t used = atomic_load_explicit(&a->used, memory_order_relaxed);
   do {
     if (n > a->limit - used) return false;
@@ -52,6 +52,7 @@ tn_status tn__account_refuse(const tn__account *a, const char *what, size_t byte
 
 /* ---- charges ---- */
 
+/* The first call binds the charge to the account of the step that this thread runs. */
 tn_status tn__charge_set(tn__charge *c, const char *what, size_t bytes, tn_error *err)
 {
   if (c->account == NULL) {

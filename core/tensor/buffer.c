@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers: counted memory of any kind.
+/* Buffers: reference-counted memory of any kind.
  *
- * A buffer's struct has an allocation of its own or lies inside the allocation of the tensor that was made with it. At
- * the end the elements are cleared, then release is called, then the plugin is let go (release is its code), then the
- * struct is freed.
+ * A buffer's struct has its own allocation, or is inside the allocation of the tensor that it was made with. When the
+ * last reference is released, the elements are cleared, then desc.release is called, then the plugin is released
+ * (desc.release is its code), then the struct is freed.
  *
- * desc.map of one buffer is called by one thread at a time, and under no lock of ours: who wants to map waits until
- * `busy` is false. */
+ * desc.map of a buffer is called by one thread at a time, and without any lock held: a thread that wants to map waits
+ * until `busy` is false. */
 #include <core/tensor/tensor_internal.h>
 
 #include <inttypes.h>
@@ -21,6 +21,7 @@ struct tn__buffer_map {
   bool busy; /* guarded by mu */
 };
 
+/* map and unmap belong together; device memory has no host address. */
 static tn_status check_desc(const tn_buffer_desc *d, tn_error *err)
 {
   if (d->memory < TN_MEMORY_HOST || d->memory > TN_MEMORY_SHARED)
@@ -30,13 +31,13 @@ static tn_status check_desc(const tn_buffer_desc *d, tn_error *err)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: ownership is %" PRId32 ", wanted one of TN_BUFFER_...",
                         d->ownership);
   if (d->bytes > PTRDIFF_MAX)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: %zu bytes are more than an object can have", d->bytes);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: %zu bytes exceed the maximum size of an object", d->bytes);
   if (d->memory == TN_MEMORY_DEVICE && d->data != NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: device memory has no host address, but data is set");
   if (d->memory != TN_MEMORY_DEVICE && d->data == NULL && d->bytes > 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: %zu bytes of host memory without an address", d->bytes);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: %zu bytes of host memory, but data is NULL", d->bytes);
   if ((d->map == NULL) != (d->unmap == NULL))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: %s is given without %s", d->map != NULL ? "map" : "unmap",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: %s is set without %s", d->map != NULL ? "map" : "unmap",
                         d->map != NULL ? "unmap" : "map");
   return TN_OK;
 }
@@ -44,7 +45,7 @@ static tn_status check_desc(const tn_buffer_desc *d, tn_error *err)
 tn_status tn_buffer_create(const tn_buffer_desc *desc, tn_buffer **out, tn_error *err)
 {
   tn__error_reset(err);
-  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the buffer is given");
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_buffer_create: out is NULL");
   *out = NULL;
   if (desc == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no buffer description is given");
   if (!TN_HAS_FIELD(desc, tn_buffer_desc, bytes))
@@ -57,6 +58,7 @@ tn_status tn_buffer_create(const tn_buffer_desc *desc, tn_buffer **out, tn_error
   tn_status s = check_desc(&d, err);
   if (s != TN_OK) return s;
 
+  /* One block: the buffer, the lock for map if there is a map, a copy of the device's name. */
   size_t map_size = d.map != NULL ? sizeof(tn__buffer_map) : 0;
   size_t name_size = d.device != NULL ? strlen(d.device) + 1 : 0;
   size_t map_at = tn__round_up(sizeof(tn_buffer), _Alignof(tn__buffer_map)), size;
@@ -87,6 +89,8 @@ tn_buffer *tn_buffer_ref(tn_buffer *buffer)
   return buffer;
 }
 
+/* The order matters: the plugin must be loaded while its release runs, and the account is credited for the allocation
+ * of the tensor that the buffer is inside. */
 static void destroy(tn_buffer *b)
 {
   const tn_buffer_desc *d = &b->desc;
@@ -107,7 +111,8 @@ static void destroy(tn_buffer *b)
     tn__free(b, b->alloc_size);
 }
 
-/* Who sees that it is the last holder need not write the count: nobody is left who could. */
+/* If the count is 1, the caller has the last reference and no other thread can change the count, so the atomic
+ * subtraction is skipped. */
 void tn_buffer_unref(tn_buffer *buffer)
 {
   if (buffer == NULL) return;
@@ -136,6 +141,7 @@ static void map_end(tn__buffer_map *map)
   tn__mutex_unlock(&map->mu);
 }
 
+/* Host memory without a pending write is copied directly; otherwise it is mapped, which waits for the device. */
 tn_status tn__buffer_read(tn_buffer *b, size_t offset, void *to, size_t bytes, tn_error *err)
 {
   const tn_buffer_desc *d = &b->desc;
@@ -158,7 +164,7 @@ tn_status tn__buffer_read(tn_buffer *b, size_t offset, void *to, size_t bytes, t
   }
   map_end(b->map);
   if (s == TN_OK && address == NULL)
-    return tn_error_set(err, TN_INTERNAL, "mapping memory of %s gave no address", device);
-  if (s != TN_OK) tn_error_set(err, s, "mapping memory of %s failed and says no more", device);
+    return tn_error_set(err, TN_INTERNAL, "mapping memory of %s returned no address", device);
+  if (s != TN_OK) tn_error_set(err, s, "mapping memory of %s failed without a message", device); /* keeps a message */
   return s;
 }

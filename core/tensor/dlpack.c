@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack in and out. What comes in is a tensor over the lender's memory, whose release calls the lender's deleter; what
- * goes out is a description with a reference on the tensor, in one allocation. */
+/* DLPack import and export. An imported tensor is a view of the producer's memory, and its release calls the producer's
+ * deleter. An export is one allocation with the description and a reference to the tensor. */
 #include <core/tensor/dlpack.h>
 
 #include <inttypes.h>
@@ -45,7 +45,7 @@ static const struct pair *pair_of(tn_dtype dtype)
   return NULL;
 }
 
-/* What DLPack calls a type, for messages. */
+/* DLPack's name of a type code, for messages. */
 static const char *code_name(uint8_t code)
 {
   static const char *const names[] = { "int",
@@ -69,6 +69,7 @@ static const char *code_name(uint8_t code)
   return code < sizeof(names) / sizeof(names[0]) ? names[code] : "unknown";
 }
 
+/* Types are matched by code and bits. Elements of less than a byte must not share bytes. */
 static tn_status read_dtype(tn__dl_dtype d, uint64_t flags, tn_dtype *out, tn_error *err)
 {
   if (d.lanes != 1)
@@ -105,9 +106,10 @@ static tn_status check_device(const tn__dl_tensor *d, tn_error *err)
                       ", wanted the host's", d->device_type, device_name(d->device_type), d->device_id);
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
-/* Row-major without gaps, but a dimension of 1 takes no step. The product is known to fit. */
+/* Checks that the elements are row-major and contiguous. The stride of a dimension of size 1 does not matter. `wanted`
+ * cannot overflow: tn_shape_bytes has checked the product. */
 static tn_status check_strides(const tn__dl_tensor *d, tn_error *err)
 {
   char text[160];
@@ -120,14 +122,14 @@ static tn_status check_strides(const tn__dl_tensor *d, tn_error *err)
     if (d->strides[i] != wanted)
       return tn_error_set(err, TN_INVALID_ARGUMENT,
                           "DLPack: dimension %" PRId32 " of shape %s has stride %" PRId64 ", wanted %" PRId64
-                          ": elements must lie one behind the other, copy them first", i,
+                          ": the elements must be contiguous, copy them first", i,
                           tn__format_shape(text, sizeof(text), d->shape, d->ndim), d->strides[i], wanted);
     wanted *= d->shape[i];
   }
   return TN_OK;
 }
 
-/* The first element; NULL is good for a tensor without any. */
+/* The address of the first element. NULL is allowed for a tensor without elements. */
 static tn_status find_data(const tn__dl_tensor *d, size_t bytes, void **out, tn_error *err)
 {
   uintptr_t at = (uintptr_t)d->data;
@@ -137,12 +139,14 @@ static tn_status find_data(const tn__dl_tensor *d, size_t bytes, void **out, tn_
     return tn_error_set(err, TN_INVALID_ARGUMENT, "DLPack: %zu bytes of elements without an address", bytes);
   if (d->byte_offset > UINTPTR_MAX - at || bytes > UINTPTR_MAX - at - (uintptr_t)d->byte_offset)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "DLPack: %zu bytes from byte_offset %" PRIu64 " lie outside of memory", bytes, d->byte_offset);
+                        "DLPack: %zu bytes from byte_offset %" PRIu64 " are outside the address space", bytes,
+                        d->byte_offset);
   *out = (char *)d->data + d->byte_offset;
   return TN_OK;
 }
 
-/* An element of 2 or 4 bits in a byte of its own: others may leave what they like in the rest of it. */
+/* Checks elements of 2 or 4 bits in a byte each: a producer may leave anything in the other bits, but kernels read the
+ * whole byte. */
 static tn_status check_small(tn_dtype dtype, const void *data, size_t n, tn_error *err)
 {
   const struct pair *p = pair_of(dtype);
@@ -152,12 +156,13 @@ static tn_status check_small(tn_dtype dtype, const void *data, size_t n, tn_erro
   for (size_t i = 0; i < n; i++) {
     int value = is_signed ? ((const int8_t *)data)[i] : ((const uint8_t *)data)[i];
     if (value < least || value > most)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "DLPack: element %zu is %d, %s has %d to %d in a byte", i, value,
-                          tn_dtype_name(dtype), least, most);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "DLPack: element %zu is %d, wanted %d to %d for %s", i, value,
+                          least, most, tn_dtype_name(dtype));
   }
   return TN_OK;
 }
 
+/* Checks everything before the tensor takes ownership: after an error the managed tensor is still the caller's. */
 static tn_status import(const tn__dl_tensor *d, uint64_t flags, tn_release_fn release, void *managed, tn_tensor **out,
                         tn_error *err)
 {
@@ -220,9 +225,9 @@ void tn__dlpack_forget(tn_tensor *tensor)
   tn_tensor_unref(tensor);
 }
 
-/* ---- out ---- */
+/* ---- export ---- */
 
-/* Nobody may ever write it. */
+/* Whether the memory may never be written, by any holder of it. */
 static bool is_read_only(const tn_tensor *t)
 {
   const tn_buffer_desc *d = &t->buffer->desc;
@@ -230,6 +235,7 @@ static bool is_read_only(const tn_tensor *t)
   return (((const struct DLManagedTensorVersioned *)d->user)->flags & TN__DL_READ_ONLY) != 0;
 }
 
+/* Foreign memory may be written as its owner allows; our own only through the only reference. */
 static bool may_write(const tn_tensor *t)
 {
   if (is_read_only(t)) return false;
@@ -243,10 +249,11 @@ static tn_status check_memory(const tn_tensor *t, tn_error *err)
   if (d->memory == TN_MEMORY_DEVICE || (t->data == NULL && t->bytes > 0))
     return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack: the tensor is in memory of %s, wanted the host's", device);
   if (d->ready_event != NULL && d->map != NULL)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack: the tensor is still to be written by %s", device);
+    return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack: the tensor is still being written by %s", device);
   return TN_OK;
 }
 
+/* The unversioned struct has no flags, so it cannot describe read-only or padded tensors. */
 static tn_status check_export(const char *call, const tn_tensor *t, const void *out, bool versioned, tn_error *err)
 {
   tn__error_reset(err);
@@ -260,13 +267,14 @@ static tn_status check_export(const char *call, const tn_tensor *t, const void *
                         tn_dtype_name(t->dtype));
   if (!versioned && is_read_only(t))
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "the tensor is read-only, which DLPack before version 1 cannot say");
+                        "the tensor is read-only, which DLPack before version 1 cannot express");
   return check_memory(t, err);
 }
 
-/* Bytes of a description of `head` bytes, with shape and strides behind it. */
+/* Bytes of an export: a struct of `head` bytes, then shape and strides. */
 static size_t size_of(size_t head, const tn_tensor *t) { return head + 2 * (size_t)t->rank * sizeof(int64_t); }
 
+/* Strides are always written, although they could be NULL for contiguous elements. */
 static void describe(tn__dl_tensor *d, int64_t *numbers, const tn_tensor *t)
 {
   const struct pair *p = pair_of(t->dtype);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of what DLPack passes around, in words of our own: version 1, and the struct from before versions. */
+/* The structs of the DLPack protocol, declared here so that no DLPack header is needed: those of version 1, and the
+ * unversioned one that came before. */
 #ifndef TN_CORE_DLPACK_H
 #define TN_CORE_DLPACK_H
 
@@ -7,7 +8,7 @@
 #include <tenon/dlpack.h>
 
 #define TN__DL_MAJOR 1
-#define TN__DL_MINOR 1 /* the oldest that has all that is used here */
+#define TN__DL_MINOR 1 /* the oldest minor version with everything used here */
 
 enum { /* device types */
   TN__DL_CPU = 1,
@@ -32,7 +33,7 @@ enum { /* codes of types */
 enum { /* flags */
   TN__DL_READ_ONLY = 1,
   TN__DL_IS_COPIED = 2,
-  TN__DL_PADDED = 4 /* elements of less than a byte have one each */
+  TN__DL_PADDED = 4 /* elements of less than a byte occupy one byte each */
 };
 
 typedef struct tn__dl_dtype {
@@ -46,25 +47,27 @@ typedef struct tn__dl_tensor {
   int32_t ndim;
   tn__dl_dtype dtype;
   int64_t *shape;
-  int64_t *strides; /* in elements; NULL: row-major, without gaps */
+  int64_t *strides; /* in elements; NULL: row-major and contiguous */
   uint64_t byte_offset;
 } tn__dl_tensor;
 
+/* The consumer calls deleter(self) when it no longer needs the memory; manager belongs to the producer. */
 struct DLManagedTensor {
   tn__dl_tensor tensor;
   void *manager;
-  void (*deleter)(struct DLManagedTensor *self);
+  void (*deleter)(struct DLManagedTensor *self); /* may be NULL */
 };
 
 struct DLManagedTensorVersioned {
   struct { uint32_t major, minor; } version;
   void *manager;
   void (*deleter)(struct DLManagedTensorVersioned *self);
-  uint64_t flags; /* up to here it is the same in each major version */
+  uint64_t flags; /* all major versions have the same members up to here */
   tn__dl_tensor tensor;
 };
 
-/* A tensor from tn_tensor_from_dlpack* that nobody shares is undone: what it was made from is the caller's again. */
+/* Undoes tn_tensor_from_dlpack*: frees the tensor, to which the caller has the only reference, without calling the
+ * deleter. The caller owns the managed tensor again. */
 void tn__dlpack_forget(tn_tensor *tensor);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of dtypes: names and sizes. */
 #include <core/tensor/tensor_internal.h>
 
 #include <string.h>
 
 typedef struct row {
-  const char *name, *ref_name, *upper;
-  size_t size;
+  const char *name, *ref_name, *upper; /* "float32", "float32_ref", "FLOAT" as in DT_FLOAT */
+  size_t size;                         /* bytes of an element */
 } row;
 
 static const row rows[] = {
@@ -15,7 +16,7 @@ static const row rows[] = {
 };
 #define N_ROWS ((tn_dtype)(sizeof(rows) / sizeof(rows[0])))
 
-/* NULL for a number that is no type. */
+/* NULL: not the number of a type. Reference types have no rows of their own. */
 static const row *find(tn_dtype dtype)
 {
   return dtype > 0 && dtype < N_ROWS && rows[dtype].name != NULL ? &rows[dtype] : NULL;
@@ -46,6 +47,7 @@ static bool is_text(const char *text, size_t n, const char *wanted)
   return strlen(wanted) == n && memcmp(text, wanted, n) == 0;
 }
 
+/* Accepts our own names ("float32", "float32_ref"), aliases, and those of protobuf ("DT_FLOAT", "DT_FLOAT_REF"). */
 tn_dtype tn_dtype_from_name(const char *name)
 {
   static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: their elements. */
+/* Reading and writing the elements of a tensor. */
 #include <core/tensor/tensor_internal.h>
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ tn_status tn_tensor_from_strings(const int64_t *dims, int32_t rank, const char *
 {
   tn_tensor *t = NULL;
   tn_status s = tn_tensor_create(TN_STRING, dims, rank, &t, err);
-  if (out == NULL && s == TN_OK) s = tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the tensor is given");
+  if (out == NULL && s == TN_OK) s = tn_error_set(err, TN_INVALID_ARGUMENT, "tn_tensor_from_strings: out is NULL");
   if (out != NULL) *out = NULL;
   if (s == TN_OK && texts == NULL && t->count > 0) s = tn_error_set(err, TN_INVALID_ARGUMENT, "no texts are given");
   for (int64_t i = 0; s == TN_OK && i < t->count; i++) {
@@ -28,15 +28,17 @@ tn_status tn_tensor_from_strings(const int64_t *dims, int32_t rank, const char *
   return s;
 }
 
+/* Copies between kinds of memory: the copy is on the host. Managed elements need a host address, because their class
+ * must count the references. */
 tn_status tn_tensor_copy(const tn_tensor *tensor, tn_tensor **out, tn_error *err)
 {
   tn__error_reset(err);
-  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the tensor is given");
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_tensor_copy: out is NULL");
   *out = NULL;
   if (tensor == NULL) return no_tensor(err);
   bool managed = tn__dtype_is_managed(tensor->dtype);
   if (managed && tensor->data == NULL)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "%s elements in memory of a device cannot be copied",
+    return tn_error_set(err, TN_UNIMPLEMENTED, "%s elements in device memory cannot be copied",
                         tn_dtype_name(tensor->dtype));
   tn_tensor *t = NULL;
   tn_status s =
@@ -64,11 +66,12 @@ tn_status tn_tensor_read(const tn_tensor *tensor, void *to, size_t bytes, tn_err
     return tn_error_set(err, TN_INVALID_ARGUMENT, "there is room for %zu bytes, but the tensor %s %s has %zu", bytes,
                         tn_dtype_name(tensor->dtype),
                         tn__format_shape(shape, sizeof(shape), tensor->dims, tensor->rank), tensor->bytes);
-  if (to == NULL && bytes > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the elements is given");
+  if (to == NULL && bytes > 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_tensor_read: to is NULL, but the tensor has %zu bytes", bytes);
   return tn__buffer_read(tensor->buffer, tensor->offset, to, bytes, err);
 }
 
-/* The i-th element of a string tensor; NULL and an error when there is none. */
+/* Returns the i-th element of a string tensor; NULL with an error if there is none. */
 static tn_string *string_at(const tn_tensor *tensor, int64_t i, tn_status *s, tn_error *err)
 {
   if (tensor == NULL) {
@@ -77,7 +80,7 @@ static tn_string *string_at(const tn_tensor *tensor, int64_t i, tn_status *s, tn
     *s =
         tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's dtype is %s, wanted string", tn_dtype_name(tensor->dtype));
   } else if (i < 0 || i >= tensor->count) {
-    *s = tn_error_set(err, TN_OUT_OF_RANGE, "element %" PRId64 " is asked for, but the tensor has %" PRId64, i,
+    *s = tn_error_set(err, TN_OUT_OF_RANGE, "element %" PRId64 " was asked for, but the tensor has %" PRId64, i,
                       tensor->count);
   } else {
     *s = TN_OK;
@@ -99,6 +102,7 @@ tn_status tn_tensor_get_string(const tn_tensor *tensor, int64_t i, const char **
   return TN_OK;
 }
 
+/* Refuses a shared tensor: other holders read the element without a lock. */
 tn_status tn_tensor_set_string(tn_tensor *tensor, int64_t i, const void *text, size_t length, tn_error *err)
 {
   tn_status s;
@@ -107,6 +111,6 @@ tn_status tn_tensor_set_string(tn_tensor *tensor, int64_t i, const void *text, s
   if (element == NULL) return s;
   if (!tn_tensor_is_exclusive(tensor))
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "the tensor may not be written: it has other holders, or its memory is not its own");
+                        "the tensor may not be written: it has other references, or does not own its memory");
   return tn_string_set(element, text, length, err);
 }

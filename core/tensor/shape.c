@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The number of elements and bytes of a shape, with overflow checks. */
 #include <core/tensor/tensor_internal.h>
 
 #include <inttypes.h>
 
-/* Elements of the shape, which may not exceed `limit`. Dimensions of zero do not hide the product of the others, as
- * strides are made of those. */
+/* Counts the elements of a shape, at most `limit`. If a dimension is zero, the product of the others must still be
+ * within the limit, because strides are computed from them. */
 static tn_status count_elements(const int64_t *dims, int32_t rank, int64_t limit, int64_t *out, tn_error *err)
 {
   char text[160];

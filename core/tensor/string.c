@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* String elements in TensorFlow's TF_TString layout. The two low bits of the first byte, which on a little-endian
- * machine are those of the first length, say which of the forms it is. `capacity` does not count the NUL. */
+/* String elements in TensorFlow's TF_TString layout. An element has one of four forms: a short text inside it, a long
+ * one on the heap, at an offset from the element, or a view of foreign memory. The two low bits of the first byte give
+ * the form; on a little-endian machine they are also the low bits of the length word of the other forms, so lengths are
+ * stored times four. Only LARGE owns memory. `capacity` does not count the NUL. */
 #include <core/tensor/tensor_internal.h>
 
 #include <string.h>
 
 _Static_assert(sizeof(tn_string) == 24, "24 bytes, as TF_TString");
 #if defined(__BYTE_ORDER__)
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the forms are told apart by the first byte");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte must have the low bits of the length");
 #endif
 
 enum { SMALL = 0, LARGE = 1, OFFSET = 2, VIEW = 3 };
-#define SMALL_MAX 22
+#define SMALL_MAX 22 /* bytes: 24 less the first byte and the NUL */
 
 static int form(const tn_string *s) { return s->u.small[0] & 3; }
 
@@ -46,8 +48,8 @@ void tn_string_clear(tn_string *s)
   memset(s, 0, sizeof(*s));
 }
 
-/* Whether a large element is used again for a text of this length: when it fits and does not hold on to much for
- * little. */
+/* Whether the heap block of an element is reused for a text of this length: it fits, and needs at least a quarter of
+ * the block, so that a short text does not keep a large block. */
 static bool can_reuse(const tn_string *s, size_t length)
 {
   return form(s) == LARGE && length > SMALL_MAX && length <= s->u.large.capacity && s->u.large.capacity / 4 <= length;
@@ -60,7 +62,7 @@ static char *set_length(tn_string *s, size_t length)
   return s->u.large.data;
 }
 
-/* The memory for a large text; NULL without. */
+/* Allocates a heap block for a text; NULL: out of memory. */
 static char *large_alloc(size_t length, size_t *capacity)
 {
   if (length > PTRDIFF_MAX / 8) return NULL; /* the length is stored times four */
@@ -68,6 +70,7 @@ static char *large_alloc(size_t length, size_t *capacity)
   return tn__alloc(*capacity + 1);
 }
 
+/* Allocates before it frees the old text, so that a failure changes nothing. */
 char *tn__string_reserve(tn_string *s, size_t length)
 {
   if (can_reuse(s, length)) return set_length(s, length);
@@ -84,7 +87,7 @@ char *tn__string_reserve(tn_string *s, size_t length)
   return set_length(s, length);
 }
 
-/* The old text may be (a part of) the new one, so it goes last. */
+/* `data` may be a part of the element's old text, which is therefore freed last. */
 static bool set(tn_string *s, const void *data, size_t length)
 {
   tn_string fresh;
@@ -119,6 +122,7 @@ static tn_handle *get_handle(const void *data, int64_t i)
   return h;
 }
 
+/* Elements of the other managed types are handles; NULL is a valid element. */
 void tn__elements_clear(tn_dtype dtype, void *data, int64_t count)
 {
   if (dtype == TN_STRING) {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: how they are laid out, made and freed.
+/* Tensors: layout, creation and destruction.
  *
- * A tensor with memory of its own is one allocation: the tensor, dims that do not fit inside it, the buffer, the
- * elements. It is freed when the buffer has no holder left; the tensor is one of them. A view has an allocation for
- * itself only. */
+ * A tensor with its own memory is one allocation: the tensor, dims that do not fit inside it, the buffer, the elements.
+ * It is freed when the last reference to the buffer is released, of which the tensor has one. A view of another buffer
+ * has an allocation with the tensor and its dims only. */
 #include <core/tensor/tensor_internal.h>
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What stands where in an allocation. */
+/* Offsets of the parts of an allocation, in bytes. */
 typedef struct layout {
   size_t dims;   /* 0: inside the tensor */
   size_t buffer; /* 0: none */
   size_t data;   /* 0: none */
-  size_t size;
+  size_t size;   /* of the whole */
 } layout;
 
+/* The head: everything but the elements. */
 static void lay_out_head(layout *l, int32_t rank, bool with_buffer)
 {
   size_t at = sizeof(tn_tensor);
@@ -32,6 +33,7 @@ static void lay_out_head(layout *l, int32_t rank, bool with_buffer)
   l->size = at;
 }
 
+/* Initialises the tensor itself; buffer and data are set by the caller. */
 static tn_tensor *fill_tensor(void *block, const layout *l, tn_dtype dtype, const int64_t *dims, int32_t rank,
                               int64_t count, size_t bytes)
 {
@@ -50,7 +52,7 @@ static tn_tensor *fill_tensor(void *block, const layout *l, tn_dtype dtype, cons
   return t;
 }
 
-/* The buffer inside the tensor's allocation, on host memory. */
+/* Initialises the buffer inside the tensor's allocation, over host memory. */
 static tn_buffer *fill_buffer(tn_tensor *t, const layout *l, void *data, int32_t ownership)
 {
   tn_buffer *b = (tn_buffer *)((char *)t + l->buffer);
@@ -67,6 +69,7 @@ static tn_buffer *fill_buffer(tn_tensor *t, const layout *l, void *data, int32_t
   return b;
 }
 
+/* Makes a tensor with its own memory, charged to the account of the current step. */
 static tn_status create(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                         int32_t ownership, tn_tensor **out, tn_error *err)
 {
@@ -111,12 +114,12 @@ tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t r
   return create(dtype, dims, rank, count, bytes, TN_BUFFER_OWNED, out, err);
 }
 
-/* What every public function that makes a tensor begins with. */
+/* The common start of the public functions that make a tensor. */
 static tn_status open_call(tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out, int64_t *count,
                            size_t *bytes, tn_error *err)
 {
   tn__error_reset(err);
-  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the tensor is given");
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "out is NULL: the tensor cannot be returned");
   *out = NULL;
   tn_status s = tn_shape_bytes(dtype, dims, rank, bytes, err);
   if (s == TN_OK) *count = (int64_t)(*bytes / tn_dtype_size(dtype));
@@ -170,7 +173,7 @@ tn_status tn_tensor_wrap(tn_dtype dtype, const int64_t *dims, int32_t rank, void
   size_t wanted = 0;
   tn_status s = open_call(dtype, dims, rank, out, &count, &wanted, err);
   if (s == TN_OK && tn__dtype_is_managed(dtype) && dtype != TN_STRING)
-    s = tn_error_set(err, TN_INVALID_ARGUMENT, "elements of dtype %s cannot be lent", tn_dtype_name(dtype));
+    s = tn_error_set(err, TN_INVALID_ARGUMENT, "elements of dtype %s cannot be wrapped", tn_dtype_name(dtype));
   if (s == TN_OK) s = check_bytes(dtype, dims, rank, bytes, wanted, err);
   if (s == TN_OK && data == NULL && bytes > 0) s = tn_error_set(err, TN_INVALID_ARGUMENT, "no data is given");
   if (s == TN_OK) s = check_alignment(dtype, data, err);
@@ -190,6 +193,7 @@ tn_status tn_tensor_wrap(tn_dtype dtype, const int64_t *dims, int32_t rank, void
 
 /* ---- views ---- */
 
+/* Makes a tensor over a part of a buffer; takes a reference to the buffer. */
 static tn_status make_view(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                            tn_buffer *buffer, size_t offset, tn_tensor **out, tn_error *err)
 {
@@ -205,12 +209,13 @@ static tn_status make_view(tn_dtype dtype, const int64_t *dims, int32_t rank, in
   return TN_OK;
 }
 
-/* Whether elements of `dtype` may be seen in the buffer's memory. */
+/* Checks that elements of `dtype` may be viewed in the buffer's memory: managed elements only in a buffer of the same
+ * dtype, or strings in memory of the program, which owns them. */
 static tn_status check_kind(tn_dtype dtype, const tn_buffer *b, tn_error *err)
 {
   bool strings_of_program = dtype == TN_STRING && b->managed == 0 && b->desc.data != NULL;
   if (b->managed == (tn__dtype_is_managed(dtype) ? dtype : 0) || strings_of_program) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "a buffer of %s elements cannot be seen as %s",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "a buffer of %s elements cannot be viewed as %s",
                       b->managed == 0 ? "plain" : tn_dtype_name(b->managed), tn_dtype_name(dtype));
 }
 
@@ -224,7 +229,7 @@ tn_status tn_tensor_from_buffer(tn_dtype dtype, const int64_t *dims, int32_t ran
   if (buffer == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no buffer is given");
   const tn_buffer_desc *d = &buffer->desc;
   if (offset > d->bytes || bytes > d->bytes - offset)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%zu bytes from offset %zu do not lie in a buffer of %zu bytes",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%zu bytes from offset %zu are not within a buffer of %zu bytes",
                         bytes, offset, d->bytes);
   s = check_kind(dtype, buffer, err);
   if (s == TN_OK) s = check_alignment(dtype, (const char *)d->data + (d->data == NULL ? 0 : offset), err);
@@ -236,6 +241,7 @@ tn_status tn_tensor_from_buffer(tn_dtype dtype, const int64_t *dims, int32_t ran
   return s;
 }
 
+/* The result shares the buffer, so both tensors see later writes. */
 tn_status tn_tensor_reshape(tn_tensor *tensor, const int64_t *dims, int32_t rank, tn_tensor **out, tn_error *err)
 {
   char from[160], to[160];
@@ -285,7 +291,7 @@ tn_status tn__tensor_constant(tn_dtype dtype, const int64_t *dims, int32_t rank,
   return s;
 }
 
-/* ---- holders ---- */
+/* ---- references ---- */
 
 tn_tensor *tn_tensor_ref(tn_tensor *tensor)
 {
@@ -306,7 +312,8 @@ void tn_tensor_unref(tn_tensor *t)
 
 void tn__tensor_unref_large(tn_tensor *t)
 {
-  /* Elements in an allocation of the tensor's own: nobody else can see them. */
+  /* Discard only if no other thread can see the elements: they are in the tensor's own allocation, and the caller has
+   * the only references to the tensor and its buffer. */
   if (t != NULL && t->buffer->inside == t && t->buffer->desc.ownership != TN_BUFFER_FOREIGN &&
       !tn__dtype_is_managed(t->dtype) && atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
       atomic_load_explicit(&t->buffer->refs, memory_order_acquire) == 1)
@@ -314,7 +321,7 @@ void tn__tensor_unref_large(tn_tensor *t)
   tn_tensor_unref(t);
 }
 
-/* Acquire: what former holders did to the elements has happened before ours. */
+/* Acquire: accesses by threads that have released their references happen before those of the caller. */
 tn_bool tn_tensor_is_exclusive(const tn_tensor *t)
 {
   return t != NULL && t->buffer->desc.ownership == TN_BUFFER_OWNED &&
@@ -322,7 +329,7 @@ tn_bool tn_tensor_is_exclusive(const tn_tensor *t)
          atomic_load_explicit(&t->buffer->refs, memory_order_acquire) == 1;
 }
 
-/* ---- what a tensor is ---- */
+/* ---- properties ---- */
 
 tn_dtype tn_tensor_dtype(const tn_tensor *t) { return t == NULL ? TN_DTYPE_INVALID : t->dtype; }
 

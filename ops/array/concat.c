@@ -5,7 +5,7 @@
 #include <ops/kernel/operands.h>
 #include <string.h>
 
-static void destroy_join(void *shape_state) { tn__join_free(shape_state); }
+static void destroy_join(void *shape_state) { tn__join_destroy(shape_state); }
 
 /* ---- Concat ConcatV2 ---- */
 
@@ -67,7 +67,7 @@ static tn_status concat_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn_shape_elements(out.dims, out.rank, &count, err);
   if (st != TN_OK || count == 0) return st;
   if (only_one(ctx, &j, &only)) return tn_prepare_view(ctx, 0, only, err);
-  tn__join *join = tn__join_new(first->dtype, out.dims, axis, out.rank, j.n);
+  tn__join *join = tn__join_create(first->dtype, out.dims, axis, out.rank, j.n);
   if (join == NULL) return tn__join_no_memory(ctx, err);
   for (uint32_t i = j.first; i < j.first + j.n; i++) tn__join_add(join, i, ctx->inputs[i].dims[axis]);
   ctx->shape_state = join;
@@ -165,7 +165,7 @@ static tn_status pack_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn_shape_elements(s.dims, s.rank, &count, err);
   if (st != TN_OK || count == 0) return st;
   if (ctx->n_inputs == 1) return tn_prepare_view(ctx, 0, 0, err);
-  tn__join *join = tn__join_new(ctx->inputs[0].dtype, s.dims, axis, s.rank, ctx->n_inputs);
+  tn__join *join = tn__join_create(ctx->inputs[0].dtype, s.dims, axis, s.rank, ctx->n_inputs);
   if (join == NULL) return tn__join_no_memory(ctx, err);
   for (uint32_t i = 0; i < ctx->n_inputs; i++) tn__join_add(join, i, 1);
   ctx->shape_state = join;

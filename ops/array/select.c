@@ -139,7 +139,7 @@ static tn_status select_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-static void destroy_shape_state(void *shape_state) { tn__broadcast_plan_free(shape_state); }
+static void destroy_shape_state(void *shape_state) { tn__broadcast_plan_destroy(shape_state); }
 
 /* Plans an output of this shape. `condition` may be a reshaped view of input 0. */
 static tn_status plan(tn_prepare_ctx *ctx, const tn__shape *s, const tn_view *condition, tn_error *err)

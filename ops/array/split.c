@@ -4,7 +4,7 @@
 #include <ops/kernel/move/join.h>
 #include <ops/kernel/operands.h>
 
-static void destroy_join(void *shape_state) { tn__join_free(shape_state); }
+static void destroy_join(void *shape_state) { tn__join_destroy(shape_state); }
 
 static tn_status split_compute(tn_kernel_ctx *ctx)
 {
@@ -16,7 +16,7 @@ static tn_status split_compute(tn_kernel_ctx *ctx)
 /* Plans one part per output, for an input that has elements. */
 static tn_status make_join(tn_prepare_ctx *ctx, const tn_view *in, int32_t axis, tn__join **out, tn_error *err)
 {
-  *out = tn__join_new(in->dtype, in->dims, axis, in->rank, ctx->n_outputs);
+  *out = tn__join_create(in->dtype, in->dims, axis, in->rank, ctx->n_outputs);
   if (*out == NULL) return tn__join_no_memory(ctx, err);
   ctx->shape_state = *out;
   return TN_OK;

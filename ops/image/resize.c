@@ -95,10 +95,10 @@ tn_status tn__infer_resized_like(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- lines as weighted sums ---- */
 
-tn_status tn__taps_create(tn__taps *taps, int64_t n_in, int64_t n_out, int64_t room, tn_error *err)
+tn_status tn__resize_taps_create(tn__resize_taps *taps, int64_t n_in, int64_t n_out, int64_t room, tn_error *err)
 {
   size_t firsts = 0, all = 0;
-  *taps = (tn__taps){ .n_in = n_in, .n_out = n_out, .room = room };
+  *taps = (tn__resize_taps){ .n_in = n_in, .n_out = n_out, .room = room };
   if (!tn__size_mul((size_t)n_out + 1, sizeof(int64_t), &firsts) ||
       !tn__size_mul((size_t)room, sizeof(int32_t) + sizeof(float), &all) || !tn__size_add(all, firsts, &all))
     return tn__no_memory(err, "weights of rows", SIZE_MAX);
@@ -110,14 +110,14 @@ tn_status tn__taps_create(tn__taps *taps, int64_t n_in, int64_t n_out, int64_t r
   return TN_OK;
 }
 
-void tn__taps_destroy(tn__taps *taps)
+void tn__resize_taps_fini(tn__resize_taps *taps)
 {
   tn__free(taps->firsts, taps->bytes);
-  *taps = (tn__taps){ 0 };
+  *taps = (tn__resize_taps){ 0 };
 }
 
 /* Sets `same` if each line is a single tap of weight 1 at its own index. */
-static void note_same(tn__taps *taps)
+static void note_same(tn__resize_taps *taps)
 {
   taps->same = taps->n_in == taps->n_out;
   for (int64_t i = 0; i < taps->n_out && taps->same; i++) {
@@ -126,10 +126,10 @@ static void note_same(tn__taps *taps)
   }
 }
 
-tn_status tn__taps_transpose(const tn__taps *taps, tn__taps *out, tn_error *err)
+tn_status tn__resize_taps_transpose(const tn__resize_taps *taps, tn__resize_taps *out, tn_error *err)
 {
   int64_t n = taps->firsts[taps->n_out];
-  tn_status st = tn__taps_create(out, taps->n_out, taps->n_in, n, err);
+  tn_status st = tn__resize_taps_create(out, taps->n_out, taps->n_in, n, err);
   if (st != TN_OK) return st;
   /* During filling firsts[i + 1] is the position of the next tap of line i. At the end that is the
    * end of line i. */
@@ -147,20 +147,20 @@ tn_status tn__taps_transpose(const tn__taps *taps, tn__taps *out, tn_error *err)
   return TN_OK;
 }
 
-tn_status tn__taps_bilinear(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
+tn_status tn__resize_taps_bilinear(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
 {
   tn__lerp l;
   tn_status st = tn__lerp_create(&l, mode, in, out, err);
   if (st != TN_OK) return st;
-  st = tn__taps_create(taps, in, out, 2 * out, err);
+  st = tn__resize_taps_create(taps, in, out, 2 * out, err);
   for (int64_t i = 0; i < out && st == TN_OK; i++) {
-    tn__taps_line(taps, i);
+    tn__resize_taps_line(taps, i);
     if (l.upper[i] == l.lower[i]) {
-      tn__taps_add(taps, i, l.lower[i], 1);
+      tn__resize_taps_add(taps, i, l.lower[i], 1);
       continue;
     }
-    tn__taps_add(taps, i, l.lower[i], 1 - l.lerp[i]);
-    tn__taps_add(taps, i, l.upper[i], l.lerp[i]);
+    tn__resize_taps_add(taps, i, l.lower[i], 1 - l.lerp[i]);
+    tn__resize_taps_add(taps, i, l.upper[i], l.lerp[i]);
   }
   tn__lerp_destroy(&l);
   if (st == TN_OK) note_same(taps);
@@ -183,7 +183,7 @@ static void cubic_weights(float delta, double a, float weights[4])
 }
 
 /* With half_pixel_centers, pixels beyond the edge are ignored; otherwise the edge pixel is repeated. */
-static void cubic_line(tn__taps *taps, bool keys, int64_t i, float place)
+static void cubic_line(tn__resize_taps *taps, bool keys, int64_t i, float place)
 {
   float weights[4], sum = 0;
   int64_t first = (int64_t)floorf(place), at[4];
@@ -196,15 +196,15 @@ static void cubic_line(tn__taps *taps, bool keys, int64_t i, float place)
     sum += weights[k];
   }
   float scale = keys && fabsf(sum) >= 1000 * 0x1p-126f ? 1 / sum : 1;
-  tn__taps_line(taps, i);
+  tn__resize_taps_line(taps, i);
   for (int k = 0; k < 4; k++)
-    if (weights[k] != 0) tn__taps_add(taps, i, at[k], weights[k] * scale);
+    if (weights[k] != 0) tn__resize_taps_add(taps, i, at[k], weights[k] * scale);
 }
 
-tn_status tn__taps_bicubic(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
+tn_status tn__resize_taps_bicubic(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
 {
   float scale = tn__resize_scale(mode, in, out);
-  tn_status st = tn__taps_create(taps, in, out, 4 * out, err);
+  tn_status st = tn__resize_taps_create(taps, in, out, 4 * out, err);
   if (st != TN_OK) return st;
   for (int64_t i = 0; i < out; i++) cubic_line(taps, mode.half_pixel_centers, i, tn__resize_place(mode, scale, i));
   note_same(taps);
@@ -213,20 +213,20 @@ tn_status tn__taps_bicubic(tn__taps *taps, tn__resize_mode mode, int64_t in, int
 
 /* ---- means of the covered area ---- */
 
-tn_status tn__taps_area(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
+tn_status tn__resize_taps_area(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
 {
   float scale = in == 1 ? 1.0f / (float)out : tn__resize_scale(mode, in, out); /* never 0 */
   int64_t room = 0;
   for (int64_t i = 0; i < out; i++) room += (int64_t)ceilf((float)(i + 1) * scale) - (int64_t)floorf((float)i * scale);
-  tn_status st = tn__taps_create(taps, in, out, room, err);
+  tn_status st = tn__resize_taps_create(taps, in, out, room, err);
   if (st != TN_OK) return st;
   for (int64_t i = 0; i < out; i++) {
     float begin = (float)i * scale, end = (float)(i + 1) * scale;
-    tn__taps_line(taps, i);
+    tn__resize_taps_line(taps, i);
     for (int64_t k = (int64_t)floorf(begin); k < (int64_t)ceilf(end); k++) {
       float from = (float)k, to = (float)(k + 1), part = to > end ? end - from : 1;
       if (from < begin) part = to > end ? scale : to - begin;
-      tn__taps_add(taps, i, k < in ? k : in - 1, part / scale);
+      tn__resize_taps_add(taps, i, k < in ? k : in - 1, part / scale);
     }
   }
   note_same(taps);

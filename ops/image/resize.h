@@ -54,7 +54,7 @@ tn_status tn__infer_resized_like(tn_infer_ctx *ctx, tn_error *err);
 /* ---- lines as weighted sums ---- */
 
 /* out[i] = sum of weights[k] * in[indices[k]], firsts[i] <= k < firsts[i + 1]. */
-typedef struct tn__taps {
+typedef struct tn__resize_taps {
   int64_t n_in, n_out;
   int64_t *firsts;
   int32_t *indices;
@@ -62,28 +62,28 @@ typedef struct tn__taps {
   size_t bytes; /* of the allocation, which begins at firsts */
   int64_t room; /* capacity in taps */
   bool same;    /* each line is a copy of the input line with its index */
-} tn__taps;
+} tn__resize_taps;
 
-/* Allocates n_out lines with room for `room` taps in total; they are empty. tn__taps_destroy
+/* Allocates n_out lines with room for `room` taps in total; they are empty. tn__resize_taps_fini
  * accepts a zeroed one. */
-tn_status tn__taps_create(tn__taps *taps, int64_t n_in, int64_t n_out, int64_t room, tn_error *err);
-void tn__taps_destroy(tn__taps *taps);
+tn_status tn__resize_taps_create(tn__resize_taps *taps, int64_t n_in, int64_t n_out, int64_t room, tn_error *err);
+void tn__resize_taps_fini(tn__resize_taps *taps);
 /* Appends a tap to line i. Lines must be filled in order. */
-static inline void tn__taps_add(tn__taps *taps, int64_t i, int64_t index, float weight)
+static inline void tn__resize_taps_add(tn__resize_taps *taps, int64_t i, int64_t index, float weight)
 {
   int64_t k = taps->firsts[i + 1]++;
   taps->indices[k] = (int32_t)index;
   taps->weights[k] = weight;
 }
 /* Starts line i; call it before adding its taps. */
-static inline void tn__taps_line(tn__taps *taps, int64_t i) { taps->firsts[i + 1] = taps->firsts[i]; }
+static inline void tn__resize_taps_line(tn__resize_taps *taps, int64_t i) { taps->firsts[i + 1] = taps->firsts[i]; }
 /* *out has a line for each of the n_in inputs, with a tap for each line of `taps` that the input
  * contributes to. */
-tn_status tn__taps_transpose(const tn__taps *taps, tn__taps *out, tn_error *err);
+tn_status tn__resize_taps_transpose(const tn__resize_taps *taps, tn__resize_taps *out, tn_error *err);
 
-tn_status tn__taps_bilinear(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
-tn_status tn__taps_bicubic(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
-tn_status tn__taps_area(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
+tn_status tn__resize_taps_bilinear(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
+tn_status tn__resize_taps_bicubic(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
+tn_status tn__resize_taps_area(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
 
 /* A sampling kernel. antialias: if the result is smaller, the kernel is widened to the size of its
  * pixels. */
@@ -93,8 +93,8 @@ typedef struct tn__resize_sampler {
 } tn__resize_sampler;
 tn_status tn__resize_sampler_read(const tn_operation *op, tn__resize_sampler *s, tn_error *err);
 /* Pixel x of the image is at scale * x + translation in the result; scale is above 0. */
-tn_status tn__taps_sampled(tn__taps *taps, const tn__resize_sampler *s, float scale, float translation, int64_t in,
-                           int64_t out, tn_error *err);
+tn_status tn__resize_taps_sampled(tn__resize_taps *taps, const tn__resize_sampler *s, float scale, float translation,
+                                  int64_t in, int64_t out, tn_error *err);
 
 /* ---- loops ---- */
 
@@ -120,6 +120,6 @@ void tn__lerp_rows(const float *a, const float *b, float lerp, int64_t n, float 
 /* out = weight * in, or out += weight * in if `add`; n numbers. */
 void tn__weigh(const float *in, float weight, int64_t n, bool add, float *out);
 /* A row of pixels with c channels. */
-void tn__taps_row(const tn__taps *taps, const float *in, int64_t c, float *out);
+void tn__resize_taps_row(const tn__resize_taps *taps, const float *in, int64_t c, float *out);
 
 #endif

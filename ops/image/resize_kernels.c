@@ -91,21 +91,21 @@ static span find_span(float radius, float inverse, float shift, int64_t i, int64
 }
 
 /* Adds the taps of a span, with weights normalised to a sum of 1. */
-static void add_span(tn__taps *taps, int64_t i, span s, int kernel, float scale)
+static void add_span(tn__resize_taps *taps, int64_t i, span s, int kernel, float scale)
 {
   float sum = 0;
   int64_t begin = taps->firsts[i], n = s.end - s.first;
   for (int64_t k = 0; k < n; k++) {
     float weight = kernels[kernel].at(kernels[kernel].radius, fabsf(((float)(s.first + k) + 0.5f - s.middle) * scale));
     sum += weight;
-    tn__taps_add(taps, i, s.first + k, weight);
+    tn__resize_taps_add(taps, i, s.first + k, weight);
   }
   float norm = fabsf(sum) >= 1000 * 0x1p-126f ? 1 / sum : 0;
   for (int64_t k = begin; k < begin + n; k++) taps->weights[k] *= norm;
 }
 
-tn_status tn__taps_sampled(tn__taps *taps, const tn__resize_sampler *s, float scale, float translation, int64_t in,
-                           int64_t out, tn_error *err)
+tn_status tn__resize_taps_sampled(tn__resize_taps *taps, const tn__resize_sampler *s, float scale, float translation,
+                                  int64_t in, int64_t out, tn_error *err)
 {
   const float inverse = 1 / scale, shift = -inverse * translation;
   const float wide = s->antialias && inverse > 1 ? inverse : 1, radius = kernels[s->kernel].radius * wide;
@@ -114,10 +114,10 @@ tn_status tn__taps_sampled(tn__taps *taps, const tn__resize_sampler *s, float sc
     span it = find_span(radius, inverse, shift, i, in);
     room += it.end > it.first ? it.end - it.first : 0;
   }
-  tn_status st = tn__taps_create(taps, in, out, room, err);
+  tn_status st = tn__resize_taps_create(taps, in, out, room, err);
   if (st != TN_OK) return st;
   for (int64_t i = 0; i < out; i++) {
-    tn__taps_line(taps, i);
+    tn__resize_taps_line(taps, i);
     span it = find_span(radius, inverse, shift, i, in);
     if (it.end > it.first) add_span(taps, i, it, s->kernel, 1 / wide);
   }

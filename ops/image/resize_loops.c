@@ -124,7 +124,7 @@ void tn__lerp_row(const tn__lerp *l, const float *in, int64_t c, bool all, float
 }
 
 /* c is a compile-time constant at the call sites, so the sums stay in registers. */
-static inline __attribute__((always_inline)) void sum_pixels(const tn__taps *t, const float *in, const int c,
+static inline __attribute__((always_inline)) void sum_pixels(const tn__resize_taps *t, const float *in, const int c,
                                                              float *out)
 {
   for (int64_t i = 0; i < t->n_out; i++, out += c) {
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) void sum_pixels(const tn__taps *t, 
   }
 }
 
-void tn__taps_row(const tn__taps *t, const float *in, int64_t c, float *out)
+void tn__resize_taps_row(const tn__resize_taps *t, const float *in, int64_t c, float *out)
 {
   switch (c) {
   case 1: sum_pixels(t, in, 1, out); return;

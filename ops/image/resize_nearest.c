@@ -157,7 +157,7 @@ static tn_status nearest_compute(tn_kernel_ctx *ctx)
 /* The output pixels of one input pixel are adjacent, so a sum iterates over contiguous rows, then
  * over contiguous columns. Sums are in float for 16-bit floats, and wrap in 32 bits for integers. */
 typedef struct gradient_plan {
-  tn__taps rows, columns;
+  tn__resize_taps rows, columns;
   tn__bands bands;
   tn__convert load, store;
   tn_dtype wide;
@@ -172,7 +172,7 @@ typedef struct gradient_plan {
     T *restrict sum = to;                                                             \
     for (int64_t i = 0; i < n; i++) sum[i] += in[i];                                  \
   }                                                                                   \
-  static void gather_##name(const tn__taps *t, const void *from, int64_t c, void *to) \
+  static void gather_##name(const tn__resize_taps *t, const void *from, int64_t c, void *to) \
   {                                                                                   \
     const T *restrict in = from;                                                      \
     T *restrict out = to;                                                             \
@@ -187,30 +187,30 @@ SUMS(u32, uint32_t)
 static const struct {
   tn_dtype wide;
   void (*add)(const void *from, int64_t n, void *to);
-  void (*gather)(const tn__taps *t, const void *from, int64_t c, void *to);
+  void (*gather)(const tn__resize_taps *t, const void *from, int64_t c, void *to);
 } sums[] = { { TN_FLOAT, add_f32, gather_f32 }, { TN_DOUBLE, add_f64, gather_f64 }, { TN_INT32, add_u32, gather_u32 } };
 
 static void gradient_destroy_plan(void *shape_state)
 {
   gradient_plan *p = shape_state;
-  tn__taps_destroy(&p->rows);
-  tn__taps_destroy(&p->columns);
+  tn__resize_taps_fini(&p->rows);
+  tn__resize_taps_fini(&p->columns);
   tn__free(p, sizeof *p);
 }
 
 /* Finds, for each of the `out` pixels, the gradients in a line of `in` that contribute to it. */
-static tn_status find_sources(tn__taps *t, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
+static tn_status find_sources(tn__resize_taps *t, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
 {
   float scale = tn__resize_scale(mode, out, in);
-  tn__taps forward;
-  tn_status st = tn__taps_create(&forward, out, in, in, err);
+  tn__resize_taps forward;
+  tn_status st = tn__resize_taps_create(&forward, out, in, in, err);
   if (st != TN_OK) return st;
   for (int64_t i = 0; i < in; i++) {
-    tn__taps_line(&forward, i);
-    tn__taps_add(&forward, i, tn__resize_nearest(mode, scale, i, out), 1);
+    tn__resize_taps_line(&forward, i);
+    tn__resize_taps_add(&forward, i, tn__resize_nearest(mode, scale, i, out), 1);
   }
-  st = tn__taps_transpose(&forward, t, err);
-  tn__taps_destroy(&forward);
+  st = tn__resize_taps_transpose(&forward, t, err);
+  tn__resize_taps_fini(&forward);
   return st;
 }
 

@@ -13,15 +13,15 @@
 typedef struct kind {
   const char *op;
   /* NULL: inputs 2 and 3 are a scale and a translation, each for rows and columns. */
-  tn_status (*taps)(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
+  tn_status (*taps)(tn__resize_taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
   bool gradient; /* the taps are those from images to the forward result, used transposed */
 } kind;
 
 static const kind kinds[] = {
-  { "ResizeBicubic", tn__taps_bicubic, false },
-  { "ResizeArea", tn__taps_area, false },
-  { "ResizeBilinearGrad", tn__taps_bilinear, true },
-  { "ResizeBicubicGrad", tn__taps_bicubic, true },
+  { "ResizeBicubic", tn__resize_taps_bicubic, false },
+  { "ResizeArea", tn__resize_taps_area, false },
+  { "ResizeBilinearGrad", tn__resize_taps_bilinear, true },
+  { "ResizeBicubicGrad", tn__resize_taps_bicubic, true },
   { "ScaleAndTranslate", NULL, false },
   { "ScaleAndTranslateGrad", NULL, true },
 };
@@ -34,7 +34,7 @@ typedef struct weighted_state {
 } weighted_state;
 
 typedef struct weighted_plan {
-  tn__taps rows, columns;
+  tn__resize_taps rows, columns;
   tn__bands bands;
   tn__resize_sizes size;
   size_t sum_bytes, load_bytes; /* of the first two buffers; the third is a row of the result */
@@ -60,29 +60,31 @@ static void weighted_destroy(void *state) { tn__free(state, sizeof(weighted_stat
 static void weighted_destroy_plan(void *shape_state)
 {
   weighted_plan *p = shape_state;
-  tn__taps_destroy(&p->rows);
-  tn__taps_destroy(&p->columns);
+  tn__resize_taps_fini(&p->rows);
+  tn__resize_taps_fini(&p->columns);
   tn__free(p, sizeof *p);
 }
 
 /* Element k (0: rows, 1: columns) of a scale or translation. */
 static float number(const tn_prepare_ctx *ctx, uint32_t i, int k) { return ((const float *)ctx->inputs[i].data)[k]; }
 
-static tn_status forward_taps(const tn_prepare_ctx *ctx, int k, tn__taps *taps, int64_t in, int64_t out, tn_error *err)
+static tn_status forward_taps(const tn_prepare_ctx *ctx, int k, tn__resize_taps *taps, int64_t in, int64_t out,
+                              tn_error *err)
 {
   const weighted_state *s = ctx->state;
   if (s->kind->taps != NULL) return s->kind->taps(taps, s->mode, in, out, err);
-  return tn__taps_sampled(taps, &s->sampler, number(ctx, 2, k), number(ctx, 3, k), in, out, err);
+  return tn__resize_taps_sampled(taps, &s->sampler, number(ctx, 2, k), number(ctx, 3, k), in, out, err);
 }
 
-static tn_status find_taps(const tn_prepare_ctx *ctx, int k, tn__taps *taps, int64_t in, int64_t out, tn_error *err)
+static tn_status find_taps(const tn_prepare_ctx *ctx, int k, tn__resize_taps *taps, int64_t in, int64_t out,
+                           tn_error *err)
 {
   const weighted_state *s = ctx->state;
   if (!s->kind->gradient) return forward_taps(ctx, k, taps, in, out, err);
-  tn__taps forward = { 0 };
+  tn__resize_taps forward = { 0 };
   tn_status st = forward_taps(ctx, k, &forward, out, in, err);
-  if (st == TN_OK) st = tn__taps_transpose(&forward, taps, err);
-  tn__taps_destroy(&forward);
+  if (st == TN_OK) st = tn__resize_taps_transpose(&forward, taps, err);
+  tn__resize_taps_fini(&forward);
   return st;
 }
 
@@ -180,7 +182,7 @@ static void weighted_band(void *user, int64_t begin, int64_t end, char *buffers)
     const float *rows = sum_rows(r, r->in + (size_t)(line / p->size.oh) * image, line % p->size.oh, sum, wide);
     char *out = r->out + (size_t)(line * n) * r->state->store.to_size;
     float *to = r->state->store.same ? (float *)out : line_buffer;
-    tn__taps_row(&p->columns, rows, p->size.c, to);
+    tn__resize_taps_row(&p->columns, rows, p->size.c, to);
     if (!r->state->store.same) tn__convert_run(&r->state->store, to, out, n);
   }
 }

@@ -90,8 +90,8 @@ static void einsum_destroy(void *state) { tn__free(state, sizeof(einsum_state));
 static void einsum_destroy_plan(void *plan)
 {
   einsum_plan *p = plan;
-  tn__reduce_plan_free(p->in[A].sums);
-  tn__reduce_plan_free(p->in[B].sums);
+  tn__reduce_plan_destroy(p->in[A].sums);
+  tn__reduce_plan_destroy(p->in[B].sums);
   tn__free(p, sizeof *p);
 }
 
@@ -139,7 +139,7 @@ static tn_status plan_sums(einsum_plan *p, tn__indices *x, int t, tn_dtype dtype
   }
   if (!any) return TN_OK;
   if (x->repeated[t]) o->at_gather = take(scratch, plan_gather(o, x, t, list, n, dtype), dtype);
-  o->sums = tn__reduce_plan_new(tn__reduce_loops_find(TN__REDUCE_SUM, dtype), sizes, n, gone);
+  o->sums = tn__reduce_plan_create(tn__reduce_loops_find(TN__REDUCE_SUM, dtype), sizes, n, gone);
   if (o->sums == NULL) return tn__no_memory(err, "the plan of a sum", sizeof *o->sums);
   int64_t step = 1;
   for (int32_t i = n - 1; i >= 0; i--) {

@@ -109,7 +109,7 @@ static tn_status reduce_prepare(tn_prepare_ctx *ctx, tn_error *err)
   /* The reduction of a single element is that element, except for the norm, which is its magnitude. */
   if (nothing_gone && state->loops->op != TN__REDUCE_NORM) return tn_prepare_view(ctx, 0, 0, err);
   if (has_zero(in->dims, in->rank)) return TN_OK; /* no elements to reduce: compute fills the results, if any */
-  tn__reduce_plan *plan = tn__reduce_plan_new(state->loops, in->dims, in->rank, reduced);
+  tn__reduce_plan *plan = tn__reduce_plan_create(state->loops, in->dims, in->rank, reduced);
   if (plan == NULL) return tn__no_memory(err, "reduction plan", sizeof *plan);
   ctx->shape_state = plan;
   ctx->scratch_bytes = tn__reduce_plan_scratch(plan);
@@ -117,7 +117,7 @@ static tn_status reduce_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-static void reduce_destroy_plan(void *plan) { tn__reduce_plan_free(plan); }
+static void reduce_destroy_plan(void *plan) { tn__reduce_plan_destroy(plan); }
 
 static void fill_empty(const tn__reduce_loops *loops, tn_view *out)
 {

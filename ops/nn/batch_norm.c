@@ -70,7 +70,7 @@ static tn_status fused_prepare(tn_prepare_ctx *ctx, tn_error *err)
   for (uint32_t i = 1; i < 5 && st == TN_OK; i++) st = tn_prepare_output(ctx, i, &c, 1, err);
   if (st == TN_OK && s->third) st = tn_prepare_output(ctx, 5, NULL, 0, err);
   if (st == TN_OK) st = tn_prepare_in_place(ctx, 0, 0, err);
-  return st != TN_OK ? st : tn__norm_plan_new(ctx, 1, err);
+  return st != TN_OK ? st : tn__norm_plan_create(ctx, 1, err);
 }
 
 /* Computes the mean and variance of every channel. Outputs 3 and 4 hold them for the gradient; outputs 1 and 2 are the

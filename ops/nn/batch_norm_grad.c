@@ -47,7 +47,7 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   for (uint32_t i = 1; i < 3 && st == TN_OK; i++) st = tn_prepare_output(ctx, i, &c, 1, err);
   for (uint32_t i = 3; i < 5 && st == TN_OK; i++) st = tn_prepare_output(ctx, i, &none, 1, err);
   if (st == TN_OK) st = tn_prepare_in_place(ctx, 0, 0, err);
-  return st != TN_OK ? st : tn__norm_plan_new(ctx, 2, err);
+  return st != TN_OK ? st : tn__norm_plan_create(ctx, 2, err);
 }
 
 /* dx, with d = x - mean, k = scale / sqrt(var + epsilon) and means taken over a channel:

@@ -152,7 +152,7 @@ static tn_status grad_create(const tn_operation *node, void **state, tn_error *e
 }
 
 static void grad_destroy(void *state) { tn__free(state, sizeof(grad_state)); }
-static void grad_destroy_plan(void *plan) { tn__reduce_plan_free(plan); }
+static void grad_destroy_plan(void *plan) { tn__reduce_plan_destroy(plan); }
 
 static tn_status grad_infer(tn_infer_ctx *ctx, tn_error *err)
 {
@@ -178,7 +178,7 @@ static tn_status grad_prepare(tn_prepare_ctx *ctx, tn_error *err)
   st = tn_prepare_output(ctx, 0, &in->dims[channels], 1, err);
   if (st != TN_OK || in->count == 0) return st;
   for (int32_t i = 0; i < in->rank; i++) reduced[i] = i != channels;
-  tn__reduce_plan *plan = tn__reduce_plan_new(s->loops, in->dims, in->rank, reduced);
+  tn__reduce_plan *plan = tn__reduce_plan_create(s->loops, in->dims, in->rank, reduced);
   if (plan == NULL) return tn__no_memory(err, "reduction plan", sizeof *plan);
   ctx->shape_state = plan;
   ctx->scratch_bytes = tn__reduce_plan_scratch(plan);

@@ -41,7 +41,7 @@ void tn__conv_destroy_plan(void *plan)
 {
   conv_plan *p = plan;
   if (p == NULL) return;
-  tn__taps_free(p->taps);
+  tn__taps_destroy(p->taps);
   tn__free(p, sizeof *p);
 }
 

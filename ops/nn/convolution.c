@@ -219,7 +219,7 @@ tn__taps *tn__taps_of_y(const tn__conv_sizes *z)
   return t;
 }
 
-void tn__taps_free(tn__taps *t)
+void tn__taps_destroy(tn__taps *t)
 {
   if (t != NULL) tn__free(t, t->bytes);
 }

@@ -53,7 +53,7 @@ typedef struct tn__taps {
  * y that read it. The caller sets c, pitch and element. NULL if out of memory. */
 tn__taps *tn__taps_of_x(const tn__conv_sizes *z);
 tn__taps *tn__taps_of_y(const tn__conv_sizes *z);
-void tn__taps_free(tn__taps *t); /* NULL allowed */
+void tn__taps_destroy(tn__taps *t); /* NULL allowed */
 static inline int64_t tn__taps_places(const tn__taps *t) { return t->places[0] * t->places[1] * t->places[2]; }
 
 /* The `user` of the two tn__gemm_rows functions below. in: first channel of the source's first pixel. */

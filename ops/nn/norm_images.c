@@ -39,7 +39,7 @@ static size_t bytes_of_room(const tn__norm_plan *p)
   return (size_t)p->channels.c * (2 * sizeof(double) + 3 * sizeof(float)) + p->channels.scratch;
 }
 
-tn_status tn__norm_plan_new(tn_prepare_ctx *ctx, int images, tn_error *err)
+tn_status tn__norm_plan_create(tn_prepare_ctx *ctx, int images, tn_error *err)
 {
   const tn__norm_state *s = ctx->state;
   const tn_view *x = &ctx->inputs[0];

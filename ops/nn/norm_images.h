@@ -25,7 +25,7 @@ typedef struct tn__norm_plan {
 
 /* For `prepare`: creates the shape state for `images` image inputs, starting with input 0, and sets the scratch
  * size. */
-tn_status tn__norm_plan_new(tn_prepare_ctx *ctx, int images, tn_error *err);
+tn_status tn__norm_plan_create(tn_prepare_ctx *ctx, int images, tn_error *err);
 void tn__norm_destroy_plan(void *plan);
 
 /* Arrays in scratch. All but `sums` have one element per channel. */

@@ -35,7 +35,7 @@ static tn_status prepare_pool(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn__pool_plan *p;
   tn_status st = tn__want_rank(ctx, 0, 5, err);
-  if (st == TN_OK) st = tn__pool_plan_new(ctx, ctx->inputs[0].dims, &p, err);
+  if (st == TN_OK) st = tn__pool_plan_create(ctx, ctx->inputs[0].dims, &p, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, p->out_dims, 5, err);
   if (st != TN_OK) return st;
   move_windows(p, ((const tn__pool_state *)ctx->state)->window.padding);

@@ -25,7 +25,7 @@ static tn_status prepare_argmax(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn__pool_plan *p;
   tn_status st = tn__want_rank(ctx, 0, 4, err);
-  if (st == TN_OK) st = tn__pool_plan_new(ctx, ctx->inputs[0].dims, &p, err);
+  if (st == TN_OK) st = tn__pool_plan_create(ctx, ctx->inputs[0].dims, &p, err);
   for (uint32_t i = 0; i < 2 && st == TN_OK; i++) st = tn_prepare_output(ctx, i, p->out_dims, 4, err);
   if (st != TN_OK) return st;
   /* Indices are relative to the whole batch, or to each image. */
@@ -91,7 +91,7 @@ static tn_status prepare_grad(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn__pool_plan *p;
   tn_status st = tn__want_rank(ctx, 0, 4, err);
-  if (st == TN_OK) st = tn__pool_plan_new(ctx, ctx->inputs[0].dims, &p, err);
+  if (st == TN_OK) st = tn__pool_plan_create(ctx, ctx->inputs[0].dims, &p, err);
   if (st == TN_OK) st = tn__want_shape(ctx, 1, p->out_dims, 4, err);
   if (st == TN_OK) st = tn__want_same_shape(ctx, 1, 2, err);
   if (st == TN_OK) st = tn_prepare_output_like(ctx, 0, 0, err);

@@ -151,7 +151,7 @@ static tn_status read_sizes(const tn_prepare_ctx *ctx, tn__volume_window *w, tn_
   return check_window(ctx->op, w, err);
 }
 
-tn_status tn__pool_plan_new(tn_prepare_ctx *ctx, const int64_t *dims, tn__pool_plan **plan, tn_error *err)
+tn_status tn__pool_plan_create(tn_prepare_ctx *ctx, const int64_t *dims, tn__pool_plan **plan, tn_error *err)
 {
   tn__volume_window w;
   tn__pool_plan m = { 0 };
@@ -372,7 +372,7 @@ static tn_status prepare_best(tn_prepare_ctx *ctx, bool to_images, tn_error *err
   const tn__pool_state *s = ctx->state;
   tn__pool_plan *p;
   tn_status st = tn__want_rank(ctx, 0, s->window.directions + 2, err);
-  if (st == TN_OK) st = tn__pool_plan_new(ctx, ctx->inputs[0].dims, &p, err);
+  if (st == TN_OK) st = tn__pool_plan_create(ctx, ctx->inputs[0].dims, &p, err);
   if (st == TN_OK) st = tn__want_shape(ctx, 1, p->out_dims, p->rank, err);
   if (st == TN_OK) st = tn__want_same_shape(ctx, to_images ? 1 : 0, 2, err);
   if (st == TN_OK) st = tn_prepare_output_like(ctx, 0, to_images ? 0 : 1, err);
@@ -445,7 +445,7 @@ tn_status tn__pool_prepare_mean(tn_prepare_ctx *ctx, tn_error *err)
   int64_t dims[5];
   int32_t rank = s->window.directions + 2;
   tn_status st = tn__volume_sizes(ctx, 0, rank, dims, err);
-  if (st == TN_OK) st = tn__pool_plan_new(ctx, dims, &p, err);
+  if (st == TN_OK) st = tn__pool_plan_create(ctx, dims, &p, err);
   if (st == TN_OK) st = take_places(ctx, p, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, dims, rank, err);
   if (st != TN_OK) return st;

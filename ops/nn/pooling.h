@@ -56,7 +56,7 @@ typedef struct tn__pool_plan {
 } tn__pool_plan;
 
 /* For `prepare`: creates the shape state for images of this shape. */
-tn_status tn__pool_plan_new(tn_prepare_ctx *ctx, const int64_t *dims, tn__pool_plan **plan, tn_error *err);
+tn_status tn__pool_plan_create(tn_prepare_ctx *ctx, const int64_t *dims, tn__pool_plan **plan, tn_error *err);
 void tn__pool_destroy_plan(void *plan);
 /* Plans form k, either for images or for results. */
 void tn__pool_form(tn_prepare_ctx *ctx, tn__pool_plan *p, int k, bool images);

@@ -56,8 +56,8 @@ static tn_status program_create(const tn_operation *op, void **state, tn_error *
   return st;
 }
 
-static void program_destroy(void *state) { tn__program_free(state); }
-static void program_destroy_plan(void *plan) { tn__program_plan_free(plan); }
+static void program_destroy(void *state) { tn__program_destroy(state); }
+static void program_destroy_plan(void *plan) { tn__program_plan_destroy(plan); }
 
 static tn_status program_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {

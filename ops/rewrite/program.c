@@ -156,11 +156,11 @@ tn_status tn__program_read(const tn_operation *op, tn__program **out, tn_error *
   for (uint32_t i = 0; st == TN_OK && i < p->n_steps; i++) st = read_step(p, i, op, &l, err);
   if (st == TN_OK) st = check_all_read(p, err);
   if (st == TN_OK) *out = p;
-  else tn__program_free(p);
+  else tn__program_destroy(p);
   return st;
 }
 
-void tn__program_free(tn__program *p)
+void tn__program_destroy(tn__program *p)
 {
   if (p != NULL) tn__free(p, program_bytes(p->n_steps));
 }

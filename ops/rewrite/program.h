@@ -68,7 +68,7 @@ typedef struct tn__program {
  * inputs of each argument (absent: one each). joins: the original concatenations, "" for none. TN_INVALID_ARGUMENT
  * if it is not a valid program, TN_UNIMPLEMENTED if an op has no loop for the dtype. */
 tn_status tn__program_read(const tn_operation *op, tn__program **out, tn_error *err);
-void tn__program_free(tn__program *p);
+void tn__program_destroy(tn__program *p);
 /* Stores the first input of each argument of a node, then the total number of inputs. first must have room for
  * TN__PROGRAM_VALUES + 1. */
 tn_status tn__program_args(const tn_operation *op, uint32_t *first, uint32_t *n_args, tn_error *err);
@@ -137,7 +137,7 @@ typedef struct tn__program_plan {
 /* Sets the output's shape and the inputs whose memory it may reuse, and creates the plan: NULL if there are no
  * elements. */
 tn_status tn__program_prepare(const tn__program *p, tn_prepare_ctx *ctx, tn__program_plan **out, tn_error *err);
-void tn__program_plan_free(tn__program_plan *plan);
+void tn__program_plan_destroy(tn__program_plan *plan);
 
 /* True if the stage, whose operands must be known, is the whole program, and scales, shifts and clamps a matrix. */
 bool tn__program_find_affine(const tn__program *p, const tn__program_plan *plan, const tn__stage *stage, tn__affine *a);

@@ -174,7 +174,7 @@ static tn_status plan_join(planner *b, uint32_t arg, tn__stage_operand *o)
   const tn_view *in = arg_of(b, arg);
   uint32_t n = b->p->first_input[arg + 1] - b->p->first_input[arg];
   if (plan->joins[arg] == NULL) {
-    tn__join *join = tn__join_new(in->dtype, dims_of(b, arg), b->rank - 1, b->rank, n);
+    tn__join *join = tn__join_create(in->dtype, dims_of(b, arg), b->rank - 1, b->rank, n);
     if (join == NULL) return tn__join_no_memory(b->ctx, b->err);
     for (uint32_t i = 0; i < n; i++) tn__join_add(join, b->p->first_input[arg] + i, in[i].dims[in[i].rank - 1]);
     plan->joins[arg] = join;
@@ -428,10 +428,10 @@ tn_status tn__program_prepare(const tn__program *p, tn_prepare_ctx *ctx, tn__pro
   return st;
 }
 
-void tn__program_plan_free(tn__program_plan *plan)
+void tn__program_plan_destroy(tn__program_plan *plan)
 {
   if (plan == NULL) return;
-  for (uint32_t i = 0; i < plan->n_operands; i++) tn__broadcast_plan_free(plan->operands[i].plan);
-  for (uint32_t i = 0; i < plan->n_args; i++) tn__join_free(plan->joins[i]);
+  for (uint32_t i = 0; i < plan->n_operands; i++) tn__broadcast_plan_destroy(plan->operands[i].plan);
+  for (uint32_t i = 0; i < plan->n_args; i++) tn__join_destroy(plan->joins[i]);
   tn__free(plan, plan->bytes);
 }

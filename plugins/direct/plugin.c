@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The direct runtime: every step on the thread that calls Run, in a fixed order, by level (a) of the kit. */
+/* The direct runtime: every step runs on the thread that calls Run, in a fixed order. Its prepare, release and step are
+ * NULL, and its eager extension has no execute, so the kit runs everything (level (a)). */
 #include <string.h>
 #include <tenon/runtime.h>
 
 TN_PLUGIN_MANIFEST("runtime", "direct", "CPU", "500", TN_VERSION_STRING, "Tenon", "")
 
-/* It needs nothing of its own for a session; the pointer only has to be one. */
+/* A session has no state, but its pointer must not be NULL. */
 struct tn_runtime_session {
   char unused;
 };
@@ -38,25 +39,6 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   (void)self, (void)session;
 }
 
-static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
-                         tn_executable **out, tn_error *err)
-{
-  (void)self, (void)session;
-  return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
-}
-
-static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
-{
-  (void)self, (void)session;
-  tn_kit_release(executable);
-}
-
-static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
-                      tn_step *step, tn_error *err)
-{
-  (void)self, (void)session;
-  return tn_kit_step(executable, step, err);
-}
 
 static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
                        size_t n, uint32_t flags, tn_error *err)
@@ -65,10 +47,10 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
-/* Eager sessions: an operation is a step like any other. */
+/* Supports eager sessions: an operation is a step like any other. */
 static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
-  static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = step };
+  static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE };
   (void)self;
   return version == 1 && name != NULL && strcmp(name, TN_EAGER_EXTENSION) == 0 ? &eager : NULL;
 }
@@ -79,9 +61,6 @@ static const tn_session_factory factory = {
   .new_session = new_session,
   .accepts_options = accepts_options,
   .destroy_session = destroy_session,
-  .prepare = prepare,
-  .release = release,
-  .step = step,
   .reset = reset,
   .explain_options = explain_options,
   .get_extension = get_extension,

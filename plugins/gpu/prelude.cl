@@ -14,10 +14,10 @@
 #define GET_IN(type, name) __global const type *name = (__global const type *)(name##_base + name##_at)
 #define GET_OUT(type, name) __global type *name = (__global type *)(name##_base + name##_at)
 
-/* A kernel that may meet elements it cannot take has FAULT in its list, says FAULT_AT(place, value), and goes on with
- * another value. The first launch that does so has the words (plugins/gpu/step/fault.c reads them): 0: 1 + its number;
- * 1: the lowest place so far, counted down from the largest number; 2: how many notes there are. A note is made only
- * where the place is lower than all before, so that few suffice. */
+/* A kernel that may meet invalid elements has FAULT in its arguments, reports each with FAULT_AT(place, value), and
+ * continues with another value. The first launch that reports one owns the words (plugins/gpu/step/fault.c reads
+ * them): 0: 1 + its number; 1: the lowest place so far, counted down from the largest number; 2: the number of notes.
+ * A note is made only if the place is lower than all before, so few are enough. */
 #define FAULT __global uint *fault_words, const ulong fault_call
 #define FAULT_AT(place, value) note_fault(fault_words, fault_call, place, value)
 #define FAULT_NOTES 63

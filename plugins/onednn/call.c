@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A primitive for one tuple of shapes, and what a step needs to execute it: memory objects, kept from step to step.
- * What the primitive wants in a layout of its own goes through the scratch, in moves before and after it. */
+/* A primitive for one tuple of shapes, and the memory objects with which a step executes it; they are kept from step to
+ * step. Tensors that the primitive needs in another layout are reordered through the scratch, by moves before and after
+ * it. */
 #include "onednn.h"
 
 #include <string.h>
 
 struct dnn_call {
   dnnl_exec_arg_t args[DNN_ARGS];
-  void *at[DNN_ARGS]; /* addresses that the memory objects have: most stay from step to step */
+  void *at[DNN_ARGS]; /* current addresses of the memory objects: most stay the same from step to step */
 };
 
 /* ---- the plan ---- */
@@ -27,7 +28,7 @@ static tn_status make_attr(const dnn_setup *setup, dnnl_primitive_attr_t *out, t
   return st;
 }
 
-/* Reference implementations are there for completeness, not for speed. */
+/* oneDNN's reference implementations are for completeness, not for speed. */
 static bool is_slow(const_dnnl_primitive_desc_t desc)
 {
   const char *name = NULL;
@@ -57,7 +58,7 @@ size_t dnn_plan_room(dnn_plan *p, size_t bytes)
   return at;
 }
 
-/* An argument with its memory object, which concurrent calls make theirs after. */
+/* Sets an argument and its memory object, after which those of concurrent calls are made. */
 static void set_arg(dnn_plan *p, uint32_t i, dnn_arg arg, const dnnl_memory_desc_t *desc)
 {
   if (p->failed != dnnl_success) return;
@@ -97,7 +98,7 @@ tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dn
   atomic_init(&p->careful, NULL);
   tn_status st = make_primitive(p, op, setup, engine, err);
   if (st != TN_OK) {
-    dnn_plan_free(p);
+    dnn_plan_destroy(p);
     return st;
   }
   const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(p->desc, dnnl_query_scratchpad_md, 0);
@@ -129,7 +130,7 @@ static void free_call(dnn_call *c)
   tn_free(c);
 }
 
-void dnn_plan_free(void *plan)
+void dnn_plan_destroy(void *plan)
 {
   dnn_plan *p = plan;
   if (p == NULL) return;
@@ -142,8 +143,8 @@ void dnn_plan_free(void *plan)
   dnnl_primitive_t careful = atomic_load(&p->careful);
   if (careful != NULL) dnnl_primitive_destroy(careful);
   if (p->desc != NULL) dnnl_primitive_desc_destroy(p->desc);
-  for (uint32_t i = 0; i < p->n_parts; i++) dnn_plan_free(p->parts[i]);
-  dnn_plan_free(p->whole);
+  for (uint32_t i = 0; i < p->n_parts; i++) dnn_plan_destroy(p->parts[i]);
+  dnn_plan_destroy(p->whole);
   tn_free(p->parts);
   tn_free(p->own);
   tn_free(p);
@@ -166,7 +167,7 @@ tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_d
   return dnn_status(st, "reorder", err);
 }
 
-/* A move of n arguments, which it owns the primitive of; NULL when there is no room. */
+/* Adds a move of n arguments, which owns the primitive; NULL if there is no room. */
 static dnn_move *add_move(dnn_plan *p, dnnl_primitive_t primitive, uint32_t n, bool after)
 {
   bool room = p->failed == dnnl_success && p->n_moves < DNN_MOVES && p->n_args + p->n_moved + n < DNN_ARGS;
@@ -180,7 +181,7 @@ static dnn_move *add_move(dnn_plan *p, dnnl_primitive_t primitive, uint32_t n, b
   return &p->moves[p->n_moves++];
 }
 
-/* What the primitive calls `arg` is in the scratch, in layout `wanted`, and moved from or to the tensor. */
+/* Places the primitive's argument in the scratch, in layout `wanted`, and adds a move from or to the tensor. */
 static void move(dnn_plan *p, dnn_arg outside, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted)
 {
   bool after = outside.source == DNN_OUTPUT;
@@ -286,7 +287,7 @@ tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32
 
 /* ---- calls ---- */
 
-/* Memory objects like those of the first call. */
+/* Makes a call with memory objects like those of the first call. */
 static dnnl_status_t new_call(const dnn_plan *p, dnn_call **out)
 {
   dnnl_engine_t engine = dnn_engine(NULL);
@@ -314,7 +315,7 @@ static dnnl_status_t take_call(dnn_plan *p, dnn_call **out)
   return *out != NULL ? dnnl_success : new_call(p, out);
 }
 
-/* Of two steps at once one call is kept; the first one, which new ones are made after, always. */
+/* Keeps one free call, and always the first one, after which new ones are made; frees the others. */
 static void give_call(dnn_plan *p, dnn_call *c)
 {
   while ((c = atomic_exchange_explicit(&p->free_call, c, memory_order_acq_rel)) != NULL) {
@@ -353,7 +354,7 @@ static dnnl_status_t run_moves(const dnn_plan *p, const dnn_call *c, bool after,
   return st;
 }
 
-/* The same once more where a NaN was met. */
+/* Computes the result again after a NaN was met. */
 static dnnl_status_t run_carefully(dnn_plan *p, const dnn_call *c, const tn_kernel_ctx *ctx, dnnl_stream_t stream)
 {
   dnnl_primitive_t primitive;
@@ -368,7 +369,7 @@ static dnnl_status_t run_carefully(dnn_plan *p, const dnn_call *c, const tn_kern
   return st == dnnl_unimplemented ? dnnl_success : st; /* there is no such primitive: the first result stays */
 }
 
-#define BLOCKS_BETWEEN_LOOKS 8 /* whether the step goes on */
+#define BLOCKS_BETWEEN_LOOKS 8 /* between two checks whether the step was stopped */
 
 static dnnl_status_t run_blocks(const dnn_plan *p, const dnn_call *c, const tn_kernel_ctx *ctx, dnnl_stream_t stream)
 {
@@ -391,7 +392,7 @@ dnnl_status_t dnn_plan_execute(const tn_kernel_ctx *ctx, dnn_plan *p)
   if (st != dnnl_success) return st;
   st = bind(p, c, 0, p->n_args, ctx);
   if (st == dnnl_success) st = bind(p, c, DNN_ARGS - p->n_moved, DNN_ARGS, ctx);
-  /* Most primitives keep the number of threads that they were made with; those that ask again find one, too. */
+  /* Most primitives keep the number of threads for which they were made; those that ask again get one, too. */
   int before = dnn_one_thread();
   if (st == dnnl_success) st = run_moves(p, c, false, stream);
   bool flag = p->watches && dnn_nan_watch();

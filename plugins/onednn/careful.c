@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A NaN that meets a fused Relu, Relu6, Tanh or Sigmoid. oneDNN's code for these takes a maximum or a minimum, which
- * gives the other operand for a NaN. The processor notes such an operand in a flag, which is cheap to clear and to read
- * around a primitive. If the flag is set, the result is made again: by a primitive that ends before the first such
- * step, and by the loops here from that step on. */
+/* NaN operands of a fused Relu, Relu6, Tanh or Sigmoid. oneDNN's code for these computes a maximum or minimum, which
+ * returns the other operand for a NaN. The processor records such an operand in a flag, which is cheap to clear
+ * before a primitive and to read after it. If the flag is set, the result is computed again: by a primitive that ends
+ * before the first such step, and by the loops here from that step on. */
 #include "onednn.h"
 
 #include <math.h>
@@ -64,7 +64,7 @@ typedef union op_desc {
   dnnl_convolution_desc_t convolution;
 } op_desc;
 
-/* What the plan's primitive was made of, with weights in the form that they have. */
+/* The descriptor from which the plan's primitive was made, with the weights in their packed form. */
 static bool describe(const dnn_plan *p, op_desc *out)
 {
   const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(p->desc, dnnl_query_weights_md, 0);
@@ -91,7 +91,7 @@ static const dnnl_exec_arg_t *find_arg(const dnn_plan *p, const dnnl_exec_arg_t 
   return NULL;
 }
 
-/* The tensor that step i of the epilogue adds. Steps behind the bias are post-ops. */
+/* The tensor that step i of the epilogue adds. Steps after the bias are post-ops. */
 static const dnnl_exec_arg_t *added_by(const dnn_plan *p, const dnnl_exec_arg_t *args, uint32_t i)
 {
   int32_t post = (int32_t)i - dnn_has_bias(&p->epilogue);
@@ -110,7 +110,7 @@ static dnnl_status_t append_safe(const dnn_plan *p, const dnnl_exec_arg_t *args,
   return dnn_epilogue_append(&safe, added, to, NULL) == TN_OK ? dnnl_success : dnnl_unimplemented;
 }
 
-/* It has no room in the plan's scratch, so it takes the library's. */
+/* The plan's scratch has no room for this primitive, so it uses oneDNN's own. */
 static dnnl_status_t make_careful(const dnn_plan *p, const dnnl_exec_arg_t *args, dnnl_primitive_t *out)
 {
   op_desc op;
@@ -153,7 +153,7 @@ static float apply(const dnn_epilogue *e, uint32_t i, float x, float added)
   if (isnan(x)) return x;
   switch (e->steps[i]) {
   case DNN_RELU: return x > 0 ? x : 0;
-  case DNN_RELU6: return x > 6 ? 6 : x > 0 ? x : 0;
+  case DNN_RELU6: return x > 0 ? fminf(x, 6) : 0;
   case DNN_LEAKY_RELU: return x > 0 ? x : e->alpha * x;
   case DNN_TANH: return tanhf(x);
   case DNN_SIGMOID: return 1 / (1 + expf(-x));
@@ -176,7 +176,7 @@ static float load(const char *from, bool half)
   return v;
 }
 
-/* bfloat16: to the nearest, to even in the middle; a NaN stays one. */
+/* bfloat16 is rounded to nearest, ties to even; a NaN stays a NaN. */
 static void store(char *to, bool half, float v)
 {
   uint32_t bits;
@@ -215,7 +215,7 @@ static char *element(const place *p, const int64_t *at)
   return p->data + offset * (p->half ? 2 : 4);
 }
 
-/* One step on every element of the result. */
+/* Applies step i to every element of the result. */
 static bool run_step(const dnn_plan *p, const dnnl_exec_arg_t *args, uint32_t i)
 {
   place y, added = { .data = NULL };

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Few rows by a large matrix of constants, in parts of some columns each, so that every weight is read by one thread.
- * The packed form is that of the whole matrix, in which a block of columns stands behind the other. oneDNN writes
- * dense results only, so those of several rows go through the scratch; they are few. */
+/* Products of few rows by a large constant matrix, divided into parts of some columns each, so that every weight is
+ * read by only one thread. All parts use the packed form of the whole matrix, in which blocks of columns follow one
+ * another. oneDNN writes only dense results, so a part of several rows writes to the scratch and copies; these
+ * results are small. */
 #include "onednn.h"
 
 #include <string.h>
 
 #define BLOCK 64 /* columns of a block of packed weights, as oneDNN would have them */
-#define MIN_COLUMNS 32 /* are not cut: with any number of threads, so that results have the same bits */
-#define FEW_ROWS 8   /* less are not cut by rows */
-#define MOST_ROWS 47 /* more are always: oneDNN takes 24 rows at once */
+#define MIN_COLUMNS 32 /* not divided, with any number of threads, so that results have the same bits */
+#define FEW_ROWS 8   /* fewer are never divided by rows */
+#define MOST_ROWS 47 /* more are always divided by rows: oneDNN computes 24 rows at once */
 
-/* Some columns of a product: what its plan keeps. */
+/* Some columns of a product; owned by their plan. */
 typedef struct columns {
   int64_t rows, k, n, block, first, width; /* n: of the whole */
   size_t result, added[DNN_STEPS]; /* places in the scratch */
@@ -43,12 +44,15 @@ static dnnl_memory_desc_t dense(int64_t rows, int64_t width)
   return dnn_strided(dims, strides, 2, dnnl_f32);
 }
 
-/* So many columns of weights, packed: a block of columns stands behind the other, with 16 rows after 16 rows of it. */
+/* The layout of `width` packed columns of weights: block after block of columns, and within one 16 rows after 16
+ * rows. */
 static dnnl_memory_desc_t packed(const columns *c, int64_t width)
 {
   const dnnl_dims_t dims = { c->k, width };
   dnnl_memory_desc_t md;
-  dnnl_format_tag_t tag = c->block == BLOCK ? dnnl_BA16a64b : c->block == BLOCK / 2 ? dnnl_BA16a32b : dnnl_BA16a16b;
+  dnnl_format_tag_t tag = dnnl_BA16a16b;
+  if (c->block == BLOCK) tag = dnnl_BA16a64b;
+  else if (c->block == BLOCK / 2) tag = dnnl_BA16a32b;
   if (dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, tag) != dnnl_success)
     md = (dnnl_memory_desc_t){ 0 };
   return md;
@@ -56,7 +60,7 @@ static dnnl_memory_desc_t packed(const columns *c, int64_t width)
 
 static bool dense_result(const columns *c) { return c->rows == 1 || c->width == c->n; }
 
-/* Where things that follow the product are: in the tensors where the result is dense, else in the scratch. */
+/* Adds the epilogue's arguments: in the tensors if the result is dense, otherwise in the scratch. */
 static void add_epilogue(dnn_plan *p, const dnn_epilogue *e, columns *c)
 {
   dnnl_memory_desc_t bias = dense(1, c->width), added = dense(c->rows, c->width);
@@ -95,7 +99,7 @@ static tn_status add_arguments(dnn_plan *p, const dnn_epilogue *e, const columns
   return TN_OK;
 }
 
-/* A plan for a piece, all but the weights. */
+/* Makes a plan for a piece, without the weights. */
 static tn_status piece_create(tn_prepare_ctx *ctx, const dnn_epilogue *e, const columns *c, tn_error *err)
 {
   dnnl_memory_desc_t source = dense(c->rows, c->k), target = dense(c->rows, c->width), bias = dense(1, c->width);
@@ -116,7 +120,7 @@ static tn_status pack(tn_prepare_ctx *ctx, const columns *c, const dnnl_memory_d
   return dnn_pack(ctx, 1, &plain, form, weights, err);
 }
 
-/* All columns at once, by the weights that the pieces have. */
+/* Completes the plan of all columns, with the weights in the form that the pieces have. */
 static tn_status end_whole(tn_prepare_ctx *ctx, const columns *c, dnn_plan *p, tn_error *err)
 {
   dnnl_memory_desc_t form = packed(c, c->n);
@@ -127,7 +131,7 @@ static tn_status end_whole(tn_prepare_ctx *ctx, const columns *c, dnn_plan *p, t
   return dnn_plan_end(p, ctx, err);
 }
 
-/* The weights, in one form for all pieces. */
+/* Completes the pieces: packs the weights once for all of them. */
 static tn_status end_all(tn_prepare_ctx *ctx, const columns *c, tn_error *err)
 {
   const dnn_plan *all = ctx->shape_state;
@@ -145,15 +149,15 @@ static tn_status end_all(tn_prepare_ctx *ctx, const columns *c, tn_error *err)
   return st;
 }
 
-/* Columns of the part that has most. */
+/* The columns of the widest part. */
 static int64_t widest(int64_t n, int64_t block, int64_t parts)
 {
   int64_t blocks = (n + block - 1) / block;
   return blocks <= parts ? block : (blocks + parts - 1) / parts * block;
 }
 
-/* Narrower blocks, whose columns take longer, where the parts are that much more alike: also for the whole, which a
- * step without help computes by the same form. */
+/* Narrower blocks take longer for each column, but make the parts more equal: chooses the width for which the widest
+ * part is fastest. The whole, for a step without help, uses the same form. */
 static int64_t block_of(int64_t n, uint32_t parts)
 {
   if (parts < 2) return n <= BLOCK ? BLOCK / 2 : BLOCK;
@@ -164,9 +168,9 @@ static int64_t block_of(int64_t n, uint32_t parts)
   return narrow < 0.95 * wide ? half : BLOCK;
 }
 
-/* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them,
- * and who reads his rows of the result finds half of them at another: such lines take about four times as long as those
- * that no core has. */
+/* Parts of some rows each read all weights. Parts of some columns read about half of the input rows from the cache of
+ * the core that wrote them, and the reader of the result finds half of its rows in another core's cache: such cache
+ * lines take about four times as long as lines that are in no cache. */
 static bool by_columns(int64_t rows, int64_t k, int64_t n)
 {
   double weights = (double)k * (double)n / 2, others = (double)rows * ((double)k / 2 + (double)n / 4);

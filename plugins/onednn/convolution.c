@@ -20,9 +20,9 @@ tn_status dnn_conv_create(const tn_operation *op, void **state, tn_error *err)
   conv_state s = { .depthwise = strstr(type, "Depthwise") != NULL };
   uint32_t floats = 0; /* the first input of the convolution's own type */
   *state = NULL;
-  s.wanted = strstr(type, "BackpropInput") != NULL    ? WANTED_X
-             : strstr(type, "BackpropFilter") != NULL ? WANTED_FILTER
-                                                      : WANTED_Y;
+  s.wanted = WANTED_Y;
+  if (strstr(type, "BackpropInput") != NULL) s.wanted = WANTED_X;
+  if (strstr(type, "BackpropFilter") != NULL) s.wanted = WANTED_FILTER;
   if (s.wanted != WANTED_Y) floats = 2;
   if (!dnn_type_is_fast(tn_operation_input_dtype(op, floats)))
     return dnn_declined(err, "this processor has no such products");
@@ -48,7 +48,7 @@ typedef struct sizes {
   double products;
 } sizes;
 
-/* What the library's own kernel would refuse it is left to refuse. */
+/* False: left to the library's own kernel, which reports errors. */
 static bool measure(const tn_prepare_ctx *ctx, const conv_state *s, sizes *z)
 {
   *z = (sizes){ .window = s->window, .rank = s->window.axes + 2, .rows = 1 };
@@ -112,9 +112,9 @@ static layouts describe(const sizes *z, tn_dtype dtype, bool depthwise)
 /* Below these the library's own loops are as fast. */
 #define SMALL 24000
 #define SMALL_DEPTHWISE 8000
-#define SMALL_NARROW 100000 /* results of less than 4 points in a row, which is what oneDNN does at a time */
+#define SMALL_NARROW 100000 /* results of less than 4 points in a row, which oneDNN computes at once */
 
-/* So they are where a dilated window is as wide as the image: each of its points has code of its own. */
+/* They are also as fast if a dilated window is as wide as the image: oneDNN has separate code for each point. */
 static bool is_slow(const sizes *z, bool depthwise)
 {
   const int last = z->window.axes - 1;
@@ -124,11 +124,11 @@ static bool is_slow(const sizes *z, bool depthwise)
          (z->window.dilation[last] > 1 && 4 * reach > 3 * z->x[last + 1]);
 }
 
-#define SMALL_RAGGED 100000 /* with vectors that are not full */
-#define FEW_CHANNELS 3      /* of an image, and there */
-#define NARROW 8            /* channels of its result, and there */
+#define SMALL_RAGGED 100000 /* if vectors are not filled */
+#define FEW_CHANNELS 3      /* of an image, if vectors are not filled */
+#define NARROW 8            /* channels of its result, if vectors are not filled */
 
-/* And of images forward: with vectors that are not full; of depthwise ones steps above 1 and few channels. */
+/* Forward, images are also slow if vectors are not filled, and depthwise ones with strides above 1 and few channels. */
 static bool is_slow_forward(const sizes *z, bool depthwise, tn_dtype dtype)
 {
   const dnn_window *w = &z->window;
@@ -139,7 +139,7 @@ static bool is_slow_forward(const sizes *z, bool depthwise, tn_dtype dtype)
   return z->products < SMALL_RAGGED || z->in_group < FEW_CHANNELS || channels < NARROW || !dnn_fused_is_faster();
 }
 
-#define REUSED 32 /* rows that make packing a filter in each step worth it */
+#define REUSED 32 /* rows from which packing a filter in each step pays */
 
 static tn_status forward_desc(const sizes *z, const layouts *l, dnnl_prop_kind_t kind, bool biased,
                               dnnl_convolution_desc_t *desc, tn_error *err)
@@ -153,8 +153,8 @@ static tn_status forward_desc(const sizes *z, const layouts *l, dnnl_prop_kind_t
                     err);
 }
 
-/* A plan for z, which begins at these bytes of x and y. The filter's layout is what the primitive likes best, or the
- * one of a plan that was made before. */
+/* Makes a plan for z, which begins at these bytes of x and y. The filter has the layout that the primitive prefers, or
+ * that of an earlier plan, `like`. */
 static tn_status conv_create(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, const int64_t *at,
                              const dnn_plan *like, dnn_plan **out, tn_error *err)
 {
@@ -188,7 +188,7 @@ static tn_status conv_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes
   return st == TN_OK ? conv_end(ctx, s, z, p, err) : st;
 }
 
-/* A band as a convolution of its own, and where it begins. */
+/* Describes band i as a separate convolution; *at: the bytes of x and y at which it begins. */
 static bool band_of(const sizes *z, dnn_bands b, int64_t i, size_t element, sizes *out, int64_t *at)
 {
   dnn_band band;
@@ -204,7 +204,7 @@ static bool band_of(const sizes *z, dnn_bands b, int64_t i, size_t element, size
   return true;
 }
 
-/* All primitives come before the filter is packed: a form that is there cannot be taken back. */
+/* All primitives are made before the filter is packed: a packed form cannot be undone. */
 static tn_status banded_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, dnn_bands b, double ns,
                              tn_error *err)
 {
@@ -229,17 +229,17 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
 }
 
 #define MOST_LONG \
-  128 /* bands that are cut for their time alone: bands of other paddings have code of their own, which takes ms */
-#define DEEP 30             /* how much longer than is said a depthwise one of several results by channel takes */
-#define MOST_FILTERS (64e6) /* bytes of filters that are packed in a step, one for each band */
-#define REUSED_BAND 512 /* rows of a band that make packing a filter for it worth it */
+  128 /* maximum bands made only to limit their time: oneDNN compiles code for each padding, which takes ms */
+#define DEEP 30             /* factor of the time of a depthwise one with several results for each channel */
+#define MOST_FILTERS (64e6) /* maximum bytes of filters packed in a step, one for each band */
+#define REUSED_BAND 512 /* rows of a band from which packing a filter for it pays */
 
 static double cost_of(const sizes *z, bool depthwise)
 {
   return depthwise ? z->products * 0.04 : dnn_product_ns(z->products, z->products / (double)z->rows);
 }
 
-/* In bands where threads may share them, else whole. */
+/* Makes a plan in bands if threads may share them, otherwise one for the whole. */
 static tn_status shared_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
 {
   double ns = cost_of(z, s->depthwise);
@@ -269,7 +269,7 @@ static bool is_product(const sizes *z, const conv_state *s, tn_dtype dtype)
   return true;
 }
 
-#define FEW_ROWS 48 /* that are a product by constants in any case */
+#define FEW_ROWS 48 /* up to which it is always computed as a product if the filter is constant */
 
 static tn_status best_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
 {
@@ -288,7 +288,7 @@ static tn_status best_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes
   return shared_plan(ctx, s, z, err);
 }
 
-/* Whether it is as fast as a product by constants is. */
+/* Whether it is as fast as a product by constants. */
 static bool as_product(const sizes *z, const conv_state *s, const tn_prepare_ctx *ctx)
 {
   return dnn_fused_is_faster() && is_product(z, s, ctx->inputs[0].dtype) && tn_prepare_is_constant(ctx, 1);
@@ -323,7 +323,7 @@ static dnnl_status_t gradient_desc(const conv_state *s, const sizes *z, const la
                                                              &l->y, w->stride, dilates, w->before, w->after);
 }
 
-/* oneDNN wants the description of the convolution that it is the gradient of. */
+/* oneDNN needs the description of the convolution of which this is the gradient. */
 static tn_status gradient_create(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, const layouts *l,
                                  dnn_plan **out, tn_error *err)
 {

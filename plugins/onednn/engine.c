@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine, a stream a thread, and OpenMP kept away: Debian's oneDNN is built on it, and a team of its threads beside
- * ours, or the program's, costs more than the work. A primitive that is made for one thread runs on the caller's. */
+/* The engine, a stream for each thread, and the avoidance of OpenMP: Debian's oneDNN uses it, and a team of its threads
+ * in addition to ours, or the program's, costs more than the work. A primitive made for one thread runs on the calling
+ * thread. */
 #include "onednn.h"
 
 #include <omp.h>
@@ -64,7 +65,7 @@ tn_status dnn_status(dnnl_status_t st, const char *what, tn_error *err)
   case dnnl_success: return TN_OK;
   case dnnl_out_of_memory: return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "oneDNN: out of memory for a %s", what);
   case dnnl_unimplemented:
-  case dnnl_invalid_arguments: /* what it does not take the library's own kernel does */
+  case dnnl_invalid_arguments: /* such a case is left to the library's own kernel */
     return tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN has no %s for these shapes", what);
   default: return tn_error_set(err, TN_INTERNAL, "oneDNN: %s failed with status %d", what, (int)st);
   }
@@ -87,7 +88,8 @@ dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type)
 
 dnnl_data_type_t dnn_type(tn_dtype dtype)
 {
-  return dtype == TN_FLOAT ? dnnl_f32 : dtype == TN_BFLOAT16 ? dnnl_bf16 : dnnl_data_type_undef;
+  if (dtype == TN_FLOAT) return dnnl_f32;
+  return dtype == TN_BFLOAT16 ? dnnl_bf16 : dnnl_data_type_undef;
 }
 
 bool dnn_type_is_fast(tn_dtype dtype)

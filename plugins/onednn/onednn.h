@@ -169,7 +169,7 @@ typedef struct dnn_setup {
  * arguments yet but its scratch. */
 tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
                           tn_error *err);
-void dnn_plan_free(void *plan);
+void dnn_plan_destroy(void *plan);
 /* Adds a tensor of this layout. If the primitive needs another layout (`wanted`; NULL: it does not), the tensor is
  * reordered in each step. Failures are reported by dnn_plan_end. */
 void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *layout,
@@ -230,8 +230,7 @@ uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns);
 uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most);
 /* Increases n, up to `most`, if the primitives would run so long that a step could not be stopped in time. */
 uint32_t dnn_parts_long(const tn_prepare_ctx *ctx, uint32_t n, double ns, int64_t most);
-/* Whether each of `pieces` equal primitives would run far too long for that; the library's own kernel can be stopped.
- * */
+/* Whether each of `pieces` equal primitives would run far too long. The library's own kernel can be stopped. */
 bool dnn_too_long(double ns, uint32_t pieces);
 /* A plan of `most` parts, which is ctx's shape state: the plans made from now on are its parts, and each ends with
  * dnn_plan_end. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that threads share: a plan of parts, each with a primitive, memory objects and scratch of its own, so that any
- * thread may execute any of them. oneDNN knows primitives that it had before, so equal parts share their code. */
+/* Work shared by threads: a plan of parts, each with its own primitive, memory objects and scratch, so that any thread
+ * may execute any of them. oneDNN caches primitives, so equal parts share their code. */
 #include "onednn.h"
 
 #include <string.h>
 
 #define LEAST 2000.0 /* ns; of a part */
-#define PART 50000.0 /* ns; of a part, where a thread has several: each part reads, and sometimes copies, the weights */
-#define PER_THREAD 4 /* at most: so that a thread that comes late gets less */
+#define PART 50000.0 /* ns; of a part if a thread has several: each part reads, and sometimes copies, the weights */
+#define PER_THREAD 4 /* maximum parts for each thread: a thread that starts late executes fewer */
 
 double dnn_product_ns(double products, double weights) { return products * 0.02 + weights * 0.2; }
 
@@ -22,11 +22,12 @@ uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns)
   uint32_t threads = TN_HAS_FIELD(ctx, tn_prepare_ctx, threads) ? ctx->threads : 1;
   if (threads < 2 || !(ns >= DNN_WORTH)) return 1;
   double each = ns / PART / threads, most = ns / LEAST;
-  uint32_t n = threads * (each < 1 ? 1 : each > PER_THREAD ? PER_THREAD : (uint32_t)each);
+  if (each < 1) each = 1;
+  uint32_t n = threads * (each > PER_THREAD ? PER_THREAD : (uint32_t)each);
   return dnn_parts_at_most(ctx, n, most < n ? (int64_t)most : n);
 }
 
-#define LONGEST 1e7 /* ns of a part: a primitive that has begun runs to its end, whatever comes of its step */
+#define LONGEST 1e7 /* ns of a part: a primitive that has started cannot be stopped, even if its step is cancelled */
 #define TOO_LONG 1e8
 #define MOST_PARTS 4096
 
@@ -59,7 +60,7 @@ tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_erro
 
 void dnn_plan_undo(tn_prepare_ctx *ctx, tn_error *err)
 {
-  dnn_plan_free(ctx->shape_state);
+  dnn_plan_destroy(ctx->shape_state);
   ctx->shape_state = NULL;
   ctx->scratch_bytes = 0;
   tn_error_clear(err);
@@ -85,7 +86,7 @@ void dnn_whole_end(tn_prepare_ctx *ctx, tn_status st, tn_error *err)
   dnn_plan *all = ctx->shape_state;
   all->adds_whole = false;
   if (st == TN_OK) return;
-  dnn_plan_free(all->whole);
+  dnn_plan_destroy(all->whole);
   all->whole = NULL;
   tn_error_clear(err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel plugin: what it offers, and entering it in the op table. */
+/* The kernel plugin: its manifest, and the registration of its kernels in the op table. */
 #include "onednn.h"
 
 #include <tenon/runtime.h>
@@ -21,7 +21,7 @@ TN_PLUGIN_MANIFEST_KERNELS("kernels", "onednn", "CPU", "300", TN_VERSION_STRING,
 #define KERNEL(type, set, text, create_, prepare_)                                                   \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = type, .device = "CPU", .types = set, .name = text,      \
     .rank = 300, .create = create_, .destroy = tn_free, .prepare = prepare_,                         \
-    .destroy_shape_state = dnn_plan_free, .compute = dnn_compute }
+    .destroy_shape_state = dnn_plan_destroy, .compute = dnn_compute }
 #define PRODUCT(type, set, text) KERNEL(type, set, text, dnn_product_create, dnn_product_prepare)
 #define CONVOLUTION(type, set, text) KERNEL(type, set, text, dnn_conv_create, dnn_conv_prepare)
 #define GRADIENT(type, text) KERNEL(type, "T=float", text, dnn_conv_create, dnn_gradient_prepare)

@@ -30,11 +30,11 @@ typedef struct sizes {
   dnn_window window;
   int rank;
   int64_t x[5], y[5];
-  double seen; /* elements that are looked at */
+  double seen; /* elements read by all windows */
   dnnl_memory_desc_t source, target;
 } sizes;
 
-/* Every window must hold an element of the image: what is said of others the library's own kernel knows. */
+/* Every window must contain an element of the image; other cases are left to the library's own kernel. */
 static bool measure(const tn_prepare_ctx *ctx, const pool_state *s, sizes *z)
 {
   dnn_window *w = &z->window;
@@ -55,7 +55,7 @@ static bool measure(const tn_prepare_ctx *ctx, const pool_state *s, sizes *z)
   return true;
 }
 
-#define SMALL 2000 /* elements that are looked at, below which the library's own loops are as fast */
+#define SMALL 2000 /* elements read, below which the library's own loops are as fast */
 
 static tn_status judge(tn_prepare_ctx *ctx, sizes *z, tn_error *err)
 {
@@ -107,7 +107,7 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const sizes *z, dnn_bands b, t
 }
 
 #define MOST_LONG \
-  32 /* bands that are cut for their time alone: those of other paddings have code of their own, which takes ms */
+  32 /* maximum bands made only to limit their time: oneDNN compiles code for each padding, which takes ms */
 
 static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)
 {
@@ -135,7 +135,7 @@ tn_status dnn_pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- gradients ---- */
 
-/* Which element of a window is the largest is found again in each step, by pooling before. */
+/* The largest element of each window is found again in each step, by a pooling before the gradient. */
 static void find_largest(dnn_plan *p, const sizes *z, const_dnnl_primitive_desc_t forward)
 {
   const dnnl_memory_desc_t *workspace = dnnl_primitive_desc_query_md(forward, dnnl_query_workspace_md, 0);
@@ -169,7 +169,7 @@ static tn_status gradient_plan(tn_prepare_ctx *ctx, const pool_state *s, const s
   return dnn_plan_end(p, ctx, err);
 }
 
-/* Inputs behind the first: of the shape of the result. */
+/* Whether the inputs after the first have the shape of the result. */
 static bool alike(const tn_prepare_ctx *ctx, const sizes *z)
 {
   for (uint32_t i = 1; i < ctx->n_inputs; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused_ops as post-ops: the bias is the primitive's own, the rest follows in its order. */
+/* fused_ops as post-ops: the bias is an argument of the primitive, the other steps follow in order. */
 #include "onednn.h"
 
 #include <string.h>

@@ -32,7 +32,7 @@ tn_status dnn_product_create(const tn_operation *op, void **state, tn_error *err
   return TN_OK;
 }
 
-/* A product as oneDNN is told of it: dimensions in front of the last two are batches, 1 where they are broadcast. */
+/* A product as described to oneDNN: dimensions before the last two are batches, 1 if they are broadcast. */
 typedef struct sizes {
   int64_t m, k, n, rows; /* rows: m, or all rows of the batches where they can be taken as one matrix */
   int n_batch, rank;     /* batches that oneDNN sees; rank of the output */
@@ -109,16 +109,16 @@ static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t al
 }
 
 
-/* Rows of weights that far from each other fall on the same lines of a cache, so oneDNN copies them in each step. */
+/* Rows of weights at such distances map to the same cache sets, so oneDNN copies them in each step. */
 static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
 
-/* Where the library's own loops are as fast or faster. By constants, which are packed: */
+/* Sizes at which the library's own loops are as fast or faster. Products by constants, which are packed: */
 #define SMALL 30000
 #define NARROW 8         /* columns */
 #define SMALL_ROW \
-  400000 /* one row waits for memory, be it with whom it is; and all products where fused ones are not faster */
-#define RAGGED 256       /* there: columns that do not fill vectors */
-/* By what is fed: */
+  400000 /* one row, which memory limits in any case; also all products if a fused multiply-add is not faster */
+#define RAGGED 256       /* the same for columns that do not fill vectors */
+/* Products by values that are not constant: */
 #define SMALL_FED 100000
 #define NARROW_FED 32
 #define SMALL_SHORT 16000 /* of bfloat16 */
@@ -132,7 +132,7 @@ static bool is_small(const sizes *z, bool constant)
   return z->rows == 1 || z->products < SMALL_FED || collide(z->n);
 }
 
-/* Not where reading weights is most of the work, or where their rows do not begin with a line of the cache. */
+/* Not if reading weights is most of the work, or if their rows do not begin at a cache line. */
 bool dnn_rows_plain(int64_t rows, int64_t n)
 {
   return n % 16 == 0 && !collide(n) && rows >= (n > 256 ? 64 : 4);
@@ -155,7 +155,7 @@ static int64_t matrices_of(const sizes *z)
   return n;
 }
 
-/* A band of some of the matrices only: there is one dimension of batches, then. */
+/* A band of some of the matrices only has one batch dimension. */
 static layouts describe(const product_state *s, const sizes *z, const band *b, dnnl_data_type_t type)
 {
   const int64_t wide[] = { 1, z->n }, one[] = { z->n, 1 };
@@ -173,8 +173,9 @@ static layouts describe(const product_state *s, const sizes *z, const band *b, d
   return l;
 }
 
-/* A plan for a band. Weights that are packed have the layout that the primitive likes best, or that of a plan that was
- * made before. */
+/* Makes a plan for a band. Packed weights have the layout that the primitive prefers, or that of an earlier plan,
+ * `like`.
+ */
 static tn_status band_create(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, const layouts *l,
                              const dnn_plan *like, dnn_plan **out, tn_error *err)
 {
@@ -205,7 +206,7 @@ static tn_status band_end(tn_prepare_ctx *ctx, const layouts *l, dnn_plan *p, tn
   return st == TN_OK ? dnn_plan_end(p, ctx, err) : st;
 }
 
-/* How a product is cut: its matrices, where they stand one behind the other in both operands, or its rows. */
+/* Divides a product: by its matrices if they are contiguous in both operands, otherwise by its rows. */
 static band band_of(const sizes *z, uint32_t parts, uint32_t i)
 {
   int64_t all = matrices_of(z);
@@ -217,18 +218,19 @@ static band band_of(const sizes *z, uint32_t parts, uint32_t i)
   return (band){ matrix, dnn_part_begin(all, parts, i + 1) - matrix, 0, z->rows };
 }
 
-/* Rows of a band: weights are read for each, and some rows are taken at once. */
+/* Minimum rows of a band: each band reads all weights, and several rows are computed at once. */
 #define MIN_ROWS 24
-#define FEW_ROWS 4 /* where there are few */
+#define FEW_ROWS 4 /* if there are few rows */
 
 static double cost_of(const sizes *z) { return dnn_product_ns(z->products, (double)z->k * (double)z->n); }
 
 static uint32_t parts_of(const tn_prepare_ctx *ctx, const product_state *s, const sizes *z)
 {
   uint32_t n = dnn_parts_worth(ctx, cost_of(z));
-  int64_t most = z->n_batch == 0 ? z->rows / (z->rows < 2 * MIN_ROWS ? FEW_ROWS : MIN_ROWS) : matrices_of(z);
+  int64_t least = z->rows < 2 * MIN_ROWS ? FEW_ROWS : MIN_ROWS;
+  int64_t most = z->n_batch == 0 ? z->rows / least : matrices_of(z);
   if (z->n_batch > 1 || (z->n_batch == 1 && z->a[0] != z->b[0])) return 1;
-  if (z->n_batch == 0 && s->across_a) n = 1; /* threads gain nothing by it */
+  if (z->n_batch == 0 && s->across_a) n = 1; /* threads do not make it faster */
   return dnn_parts_long(ctx, n == 1 ? n : dnn_parts_at_most(ctx, n, most), cost_of(z), most);
 }
 
@@ -242,7 +244,7 @@ static tn_status whole_plan(tn_prepare_ctx *ctx, const product_state *s, const s
   return st == TN_OK ? band_end(ctx, &l, p, err) : st;
 }
 
-/* All primitives come before weights are packed: a form that is there cannot be taken back. */
+/* All primitives are made before the weights are packed: a packed form cannot be undone. */
 static tn_status banded_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, uint32_t n, tn_error *err)
 {
   dnnl_data_type_t type = dnn_type(ctx->inputs[0].dtype);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes along the last dimension, of float: Softmax, LRN. */
+/* Float ops along the last dimension: Softmax, LRN. */
 #include "onednn.h"
 
 /* ---- Softmax ---- */
 
-/* A plan of one input and one output of its shape. */
+/* Makes a plan of one input and one output of the same shape. */
 static tn_status plan_alike(tn_prepare_ctx *ctx, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *layout, double ns,
                             tn_error *err)
 {
@@ -19,7 +19,7 @@ static tn_status plan_alike(tn_prepare_ctx *ctx, const_dnnl_op_desc_t desc, cons
   return st != TN_OK ? st : tn_prepare_output_like(ctx, 0, 0, err);
 }
 
-/* Shorter rows have a vector each, and the library's own loop is faster at longer ones. */
+/* Limits of a row's length: shorter ones do not fill a vector, and the library's own loop is faster for longer ones. */
 #define MIN_ROW 16
 #define MAX_ROW 128
 #define SMALL_SOFTMAX 2000 /* elements */

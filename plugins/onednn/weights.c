@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights in the layout that a primitive wants, made once. Blocked layouts of float are written by a loop of our own,
- * front to back: oneDNN's reorder is a primitive to be made for each shape, and slower at that. */
+/* Packing weights once into the layout that a primitive needs. Blocked float layouts are written from front to back
+ * by a loop here: oneDNN's reorder is slower, and a primitive that must be made for each shape. */
 #include "onednn.h"
 
 #include <string.h>
@@ -44,11 +44,12 @@ typedef struct walk_loop {
 typedef struct walk {
   walk_loop loops[2 * DNNL_MAX_NDIMS];
   int n_loops;
-  int64_t run; /* elements in a row, here and there */
+  int64_t run; /* contiguous elements in both layouts */
   int run_dim;
 } walk;
 
-/* The loops of a layout, outermost first: of its blocks, then within a block. False: not in rows of the source. */
+/* Sets the loops of a layout, outermost first: over its blocks, then within a block. False: its runs are not contiguous
+ * in the source. */
 static bool walk_of(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, walk *w)
 {
   const dnnl_blocking_desc_t *b = &to->format_desc.blocking;
@@ -77,7 +78,7 @@ static bool walk_of(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to
   return true;
 }
 
-/* Place of a run in the source; false when it lies outside. */
+/* The offset of a run in the source; false if it is outside. */
 static bool place_of(const packing *k, const int64_t *at, int64_t *place)
 {
   *place = 0;
@@ -88,7 +89,7 @@ static bool place_of(const packing *k, const int64_t *at, int64_t *place)
   return true;
 }
 
-/* A run of which the source has n elements; what lies outside is 0. */
+/* Copies a run of which the source has n elements; the others are padding and become 0. */
 static void copy_run(const float *from, float *to, int64_t n, int64_t run)
 {
   if (n == 16 && run == 16) {
@@ -99,7 +100,7 @@ static void copy_run(const float *from, float *to, int64_t n, int64_t run)
   for (int64_t i = n < 0 ? 0 : n; i < run; i++) to[i] = 0;
 }
 
-/* The innermost loop: its runs are equally far from each other. */
+/* The innermost loop, whose runs are at equal distances. */
 static void copy_runs(const packing *k, const walk *w, const int64_t *at, const float *from, float *to)
 {
   const walk_loop *l = &w->loops[w->n_loops - 1];
@@ -143,7 +144,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
   return h ^ h >> 29;
 }
 
-/* Of all that a layout is. */
+/* Hashes all fields of a layout. */
 static uint64_t key_of(const dnnl_memory_desc_t *md, uint64_t h)
 {
   h = mix(h, (uint64_t)md->ndims * 64 + (uint64_t)md->data_type);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of 3 by 3 with fewer products (Winograd): tiles of 6 by 6 of the image and the filter are transformed,
- * so that 36 products of matrices stand for 144 of a tile's 16 results, and what comes out is transformed back. The
- * products are oneDNN's; the transforms go along the channels, which are last, and what follows the convolution is done
- * with the last one.
+ * so that 36 products of matrices replace the 144 of a tile's 16 results, and their results are transformed back. The
+ * products are computed by oneDNN. The transforms run along the channels, which are last; the epilogue is fused into
+ * the last transform.
  *
- * The tiles of all images are taken in blocks, so that what a block needs stays in the cache. */
+ * The tiles of all images are processed in blocks whose data fits in the cache. */
 #include "onednn.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ TARGET static inline void store(float *to, lanes v) { __builtin_memcpy(to, &v, s
 #define A (2.0f / 3)
 #define B (3.0f / 2)
 
-/* Six values in a line, `step` vectors from each other, at the points. */
+/* Transforms six values in a line, `step` vectors apart, to their values at the points. */
 TARGET static inline __attribute__((always_inline)) void spread(const lanes *in, int step, lanes *out)
 {
   lanes a = in[0], b = in[step], c = in[2 * step], d = in[3 * step], e = in[4 * step], f = in[5 * step];
@@ -55,7 +55,7 @@ TARGET static inline __attribute__((always_inline)) void spread(const lanes *in,
   out[5 * step] = b - (A * A + B * B) * d + f;
 }
 
-/* The 36 places of a tile in the image; what lies outside is read from zeros. */
+/* Finds the 36 places of a tile in the image; places outside point to zeros. */
 static void find_tile(const winograd *w, const float *x, const float *zeros, int64_t tile, const float **at)
 {
   int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
@@ -68,7 +68,7 @@ static void find_tile(const winograd *w, const float *x, const float *zeros, int
     }
 }
 
-/* A tile in the 36 matrices of a block: `step` elements from one to the next. */
+/* Transforms a tile into its row of a block's 36 matrices, which are `step` elements apart. */
 TARGET static void transform(const float *const *from, float *to, int64_t step, int64_t channels)
 {
   lanes v[TILE * TILE];
@@ -103,7 +103,7 @@ static void enter(const tn_kernel_ctx *ctx, char *scratch, const void *own, int6
 
 /* ---- the result ---- */
 
-/* Six values at the points, as four in a line. */
+/* Transforms six values at the points back to four in a line. */
 TARGET static inline __attribute__((always_inline)) void gather(const lanes *in, int step, lanes *out, int out_step)
 {
   lanes sum = in[step] + in[2 * step], minus = in[step] - in[2 * step];
@@ -114,7 +114,7 @@ TARGET static inline __attribute__((always_inline)) void gather(const lanes *in,
   out[3 * out_step] = A * A * A * minus + B * B * B * far_minus + in[5 * step];
 }
 
-/* Where a tile's results go: rows and columns that the image has. */
+/* Where a tile's results are stored: the rows and columns that are inside the image. */
 typedef struct place {
   int64_t rows, columns, offset;
 } place;
@@ -137,7 +137,7 @@ TARGET static inline lanes follow(const winograd *w, const tn_kernel_ctx *ctx, l
     switch (w->epilogue.steps[i]) {
     case DNN_BIAS: v += load((const float *)ctx->inputs[input++]->data + channel); break;
     case DNN_ADD: v += load((const float *)ctx->inputs[input++]->data + at); break;
-    /* The second operand is taken when one is a NaN, so it stays, as it does in the library's own kernels. */
+    /* If an operand is a NaN, the second one is returned: so a NaN in v stays, as in the library's own kernels. */
     case DNN_RELU: v = _mm512_max_ps(zero, v); break;
     case DNN_RELU6: v = _mm512_min_ps(_mm512_set1_ps(6), _mm512_max_ps(zero, v)); break;
     default: v = _mm512_mask_mul_ps(v, _mm512_cmp_ps_mask(v, zero, _CMP_LT_OQ), v, alpha); break;
@@ -179,7 +179,7 @@ static void leave(const tn_kernel_ctx *ctx, char *scratch, const void *own, int6
 
 typedef __m512d wide;
 
-/* Three taps at the six points. */
+/* The values of three taps at the six points. */
 TARGET static inline __attribute__((always_inline)) void points(const wide *in, int step, wide *out, int out_step)
 {
   const double a2 = 4.0 / 9, b2 = 9.0 / 4, at_a = 1 / (2 * a2 * (a2 - b2)), at_b = 1 / (2 * b2 * (b2 - a2));
@@ -193,7 +193,7 @@ TARGET static inline __attribute__((always_inline)) void points(const wide *in, 
   out[5 * out_step] = c;
 }
 
-/* [3, 3, in, out] as 36 matrices [in, out]; in double, rounded once. */
+/* Packs [3, 3, in, out] as 36 matrices [in, out]; computed in double, rounded once. */
 TARGET static tn_status pack(void *user, const tn_view *from, void *to, tn_error *err)
 {
   const int64_t n = from->dims[2] * from->dims[3]; /* filters, LANES of them or more */
@@ -211,8 +211,8 @@ TARGET static tn_status pack(void *user, const tn_view *from, void *to, tn_error
 
 /* ---- the plan ---- */
 
-#define CACHE 400000   /* bytes of a block, of 1 MB or more of second-level cache */
-#define MIN_PIXELS 500 /* of all results: a filter of four times the size must be made, kept and read */
+#define CACHE 400000   /* bytes of a block; second-level caches have 1 MB or more */
+#define MIN_PIXELS 500 /* of all results: a filter of four times the size must be computed, stored and read */
 
 static bool fits(const tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *w, const int64_t *x,
                  const int64_t *y)
@@ -226,7 +226,7 @@ static bool fits(const tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_win
   return x[3] % LANES == 0 && y[3] % LANES == 0 && y[0] * y[1] * y[2] >= MIN_PIXELS;
 }
 
-/* So many tiles in blocks that are equal, or nearly so. */
+/* Divides the tiles into blocks of nearly equal size. */
 static void cut(winograd *w)
 {
   int64_t row = TILE * TILE * (w->x[3] + w->y[3]) * (int64_t)sizeof(float);
@@ -242,7 +242,7 @@ static dnnl_memory_desc_t matrices(int64_t rows, int64_t columns)
   return dnn_strided(dims, strides, 3, dnnl_f32);
 }
 
-/* A plan for some of the tiles, w->n_tiles from w->first on; all but the filter. */
+/* Makes a plan for w->n_tiles tiles from w->first on, without the filter. */
 static tn_status tiles_create(tn_prepare_ctx *ctx, const winograd *tiles, dnn_plan **out, tn_error *err)
 {
   winograd *w = tn_alloc(sizeof *w);
@@ -271,7 +271,7 @@ static tn_status tiles_create(tn_prepare_ctx *ctx, const winograd *tiles, dnn_pl
   return TN_OK;
 }
 
-/* The filter, which all parts have in one form. */
+/* Adds the filter, of which all parts share one packed form. */
 static tn_status tiles_end(tn_prepare_ctx *ctx, const winograd *w, dnn_plan *p, tn_error *err)
 {
   dnnl_memory_desc_t by = matrices(w->x[3], w->y[3]);
@@ -280,7 +280,7 @@ static tn_status tiles_end(tn_prepare_ctx *ctx, const winograd *w, dnn_plan *p, 
   if (st != TN_OK) return st;
   dnn_plan_fixed(p, DNNL_ARG_WEIGHTS, filter, &by);
   st = dnn_plan_end(p, ctx, err);
-  /* No other form is tried any more: the filter is packed, and its elements may go. */
+  /* No other form can be tried: the filter is packed, and its elements may be freed. */
   return st == TN_UNIMPLEMENTED ? tn_error_wrap(err, TN_INTERNAL, "oneDNN takes back a product that it had taken") : st;
 }
 

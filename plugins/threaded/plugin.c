@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threaded runtime: a step runs on the thread that calls Run, with the help of workers. Policy only: who may help
- * is decided here, the kit does the rest. */
+/* The threaded runtime: a step runs on the thread that calls Run, with the help of workers. This file only decides
+ * which workers may help; the kit does the rest. */
 #include "settings.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ TN_PLUGIN_MANIFEST("runtime", "threaded", "CPU", "200", TN_VERSION_STRING, "Teno
 
 struct tn_runtime_session {
   size_t n_pools;
-  tn_kit_workers *pools[]; /* by the index that a call may give; NULL = the calling thread alone */
+  tn_kit_workers *pools[]; /* by the index that tn_run_options may give; NULL: the calling thread works alone */
 };
 
 static size_t size_of(size_t n_pools) { return sizeof(tn_runtime_session) + n_pools * sizeof(tn_kit_workers *); }
@@ -21,6 +21,7 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   tn_free(session);
 }
 
+/* Opens pool i of the options; *out stays NULL if the calling thread works alone. */
 static tn_status open_pool(const tn_session_options *options, size_t i, tn_kit_workers **out, tn_error *err)
 {
   tn_kit_workers_config config;
@@ -66,7 +67,7 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
                          tn_executable **out, tn_error *err)
 {
   (void)self;
-  uint32_t threads = 1; /* a plan is for all pools */
+  uint32_t threads = 1; /* of the largest pool: a plan is used with all of them */
   for (size_t i = 0; i < session->n_pools; i++) {
     uint32_t n = tn_kit_workers_threads(session->pools[i]);
     if (n > threads) threads = n;
@@ -93,7 +94,7 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
-/* Eager sessions: an operation is a step like any other; what is small runs without workers anyway. */
+/* Supports eager sessions: an operation is a step like any other. Small operations run without workers anyway. */
 static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
   static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = step };

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the threads' settings from a session's options. A setting of the target overrides the field of the same
+ * meaning. */
 #include "settings.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 
 static const char *const keys[] = { "threads", "pin", "spin_us", "linger_us" };
 
-/* A setting as a number from `least` to `most`; *out stays when it is not there. */
+/* Reads a setting as a number from `least` to `most`. If the target does not have it, *out is unchanged. */
 static tn_status read_number(const tn_session_options *options, const char *key, int64_t least, int64_t most,
                              int64_t *out, tn_error *err)
 {
@@ -28,7 +30,12 @@ static tn_status read_number(const tn_session_options *options, const char *key,
                       (long long)least, (long long)most);
 }
 
-static int32_t limited(int64_t n) { return n < -1 ? -1 : n > INT32_MAX ? INT32_MAX : (int32_t)n; }
+/* Limits n to -1..INT32_MAX; every negative number means the same. */
+static int32_t limited(int64_t n)
+{
+  if (n < -1) return -1;
+  return n > INT32_MAX ? INT32_MAX : (int32_t)n;
+}
 
 static tn_status get(const tn_session_options *options, const char *field, int32_t *out, tn_error *err)
 {
@@ -52,7 +59,7 @@ static tn_status read_all(const tn_session_options *options, tn_kit_workers_conf
   if (st == TN_OK) st = tn_session_options_get_bool(options, "use_per_session_threads", &out->own_pool, err);
   if (st != TN_OK) return st;
   if (threads > 0) out->threads = (int32_t)threads;
-  out->own_pool |= pin != 0; /* workers of others stay where they like */
+  out->own_pool |= pin != 0; /* workers of shared pools are not pinned */
   out->pin = pin != 0;
   out->spin_us = (int32_t)spin;
   out->linger_us = (int32_t)linger;

@@ -493,8 +493,8 @@ static const struct {
 } plans[] = {
   { "end", NULL, NULL, false },
   { "side", "side", "under a condition", true },
-  { "sw:1", "sw", "fetched, and there under a condition", false },
-  { "plain", "plain", "the one of its inputs that is there", true },
+  { "sw:1", "sw", "fetched, but may have no value", false },
+  { "plain", "plain", "whichever of its inputs is live", true },
   { "ten", "t_enter", "a loop", true },
   { "value", NULL, NULL, false },
   { "get", "get", "may wait", false },

@@ -336,7 +336,7 @@ static void import__rejects_wrong_edges(void)
   check_refused(&g, "node 'x': there are two nodes of this name");
   gk_in(&g, "x");
   gk_add(&g, "sum", "^x x");
-  check_refused(&g, "input 'x' stands after a control input");
+  check_refused(&g, "input 'x' follows a control input");
   gk_in(&g, "x");
   gk_add(&g, "sum", "x");
   check_refused(&g, "node 'sum': op 'GkAdd' takes 2 inputs, found 1");
@@ -364,15 +364,15 @@ static void import__rejects_wrong_names(void)
 {
   gk_bytes g = { 0 }, node = { 0 };
   gk_in(&g, "two words");
-  check_refused(&g, "'two words' is no valid name of a node");
+  check_refused(&g, "'two words' is not a valid node name");
   gk_in(&g, "");
-  check_refused(&g, "byte 2: '' is no valid name");
+  check_refused(&g, "byte 2: '' is not a valid node name");
   gk_node(&node, "x", "", NULL);
   gk_add_node(&g, &node);
-  check_refused(&g, "node 'x': '' is no name of an op");
+  check_refused(&g, "node 'x': '' is not a valid op name");
   gk_node(&node, "x", "Op\nOp", NULL);
   gk_add_node(&g, &node);
-  check_refused(&g, "is no name of an op");
+  check_refused(&g, "is not a valid op name");
   gk_node(&node, "x", "GkRun", NULL);
   gk_text(&node, 4, "/device");
   gk_add_node(&g, &node);
@@ -380,7 +380,7 @@ static void import__rejects_wrong_names(void)
   gk_node(&node, "x", "GkRun", NULL);
   gk_attr_int(&node, "", 1);
   gk_add_node(&g, &node);
-  check_refused(&g, "node 'x': an attribute has no valid name");
+  check_refused(&g, "node 'x': an attribute has an invalid name");
 }
 
 static void import__rejects_wrong_attributes(void)
@@ -447,19 +447,19 @@ static void import__rejects_malformed_bytes(void)
     const char *wanted;
   } cases[] = {
     { "\x0a", 1, "byte 0: a length is cut short" },
-    { "\x0a\x05\x0a", 3, "byte 0: a field is longer than what holds it" },
-    { "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "byte 0: a field is longer than what holds it" },
-    { "\x0a\x03\x0a\x09x", 5, "byte 2: a field is longer than what holds it" },
+    { "\x0a\x05\x0a", 3, "byte 0: a field is longer than its message" },
+    { "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "byte 0: a field is longer than its message" },
+    { "\x0a\x03\x0a\x09x", 5, "byte 2: a field is longer than its message" },
     { "\x80", 1, "byte 0: a field's tag is cut short" },
     { "\x00\x00", 2, "byte 0: a field's number is out of range" },
     { "\x0e", 1, "byte 0: a field has an unknown wire type" },
     { "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12,
       "byte 0: a number is cut short or longer than ten bytes" },
     { "\x1d\x01\x02", 3, "byte 0: a number is cut short" },
-    { "\x1c", 1, "byte 0: a group ends that was not begun" },
+    { "\x1c", 1, "byte 0: the end of a group has no start" },
     { "\x1b\x08\x01", 3, "a group has no end" },
     { "\x08\x01\x12\x00", 4, "GraphDef: this is a SavedModel (saved_model.pb), wanted a GraphDef" },
-    { "\x08\x01\x12\x00\x48\x00", 6, "byte 0: a node is a number: this is no GraphDef" },
+    { "\x08\x01\x12\x00\x48\x00", 6, "byte 0: a node is a number: this is not a GraphDef" },
     { "node {\n  name", 13, "GraphDef:2:7: the text ends, wanted ':'" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -167,7 +167,7 @@ static void import_budget__claims_do_not_allocate(void)
   tn_graph *graph = gk_new_graph();
   tn_import_options o = named(100000);
   CHECK_STATUS(tn_graph_import(graph, g.data, g.size, &o, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "h.pb: byte 2: '' is no valid name of a node");
+  CHECK_CONTAINS(tn_error_message(&err), "h.pb: byte 2: '' is not a valid node name");
   tn_graph_unref(graph);
   tn_error_clear(&err);
   gk_bytes_free(&g);
@@ -268,7 +268,7 @@ static void import_budget__a_library_can_be_imported_in_parts(void)
   uint64_t each = (tn_test_live_bytes() - before) / N;
   CHECK_MSG(each < 4000, "%llu bytes for each function", (unsigned long long)each);
   CHECK_STATUS(import_function(graph, N / 2, 2, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "function 'f2000' is there with another definition");
+  CHECK_CONTAINS(tn_error_message(&err), "function 'f2000' exists with another definition");
   CHECK_OK(import_function(graph, N / 2, 1, &err), &err); /* it exists */
   CHECK_INT(tn_graph_n_functions(graph), N);
   for (int i = 0; i < N; i++) {

@@ -380,14 +380,14 @@ static void import_options__invalid_maps_are_rejected(void)
   map[1] = (tn_import_mapping){ "a:0", out(graph, "x", 0) };
   check_refused(graph, "n=GkRun", &o, "tn_import_options.input_map has 'a");
   map[1].source = "a:b";
-  check_refused(graph, "n=GkRun", &o, "input_map[1]: 'a:b' is no input");
+  check_refused(graph, "n=GkRun", &o, "input_map[1]: 'a:b' is not an input name");
   map[1].source = NULL;
-  check_refused(graph, "n=GkRun", &o, "input_map[1]: '' is no input");
+  check_refused(graph, "n=GkRun", &o, "input_map[1]: '' is not an input name");
   o.n_input_map = 1;
   map[0].target.op = tn_graph_find(graph, "go");
   check_refused(graph, "n=GkRun", &o, "node 'go' (GkRun) has 0 outputs");
   o.input_map = NULL;
-  check_refused(graph, "n=GkRun", &o, "tn_import_options.input_map is NULL for 1");
+  check_refused(graph, "n=GkRun", &o, "tn_import_options.input_map is NULL, but n_input_map is 1");
   tn_graph_unref(graph);
   tn_graph_unref(other);
 }
@@ -434,7 +434,7 @@ static void import_options__skip_mapped_nodes(void)
   tn_import_results_free(results);
   o.n_input_map = 1;
   o.n_return_outputs = 0;
-  check_refused(graph, "n=GkRun ^a; a=GkConst", &o, "node 'n': input '^a' is of a node that is left out");
+  check_refused(graph, "n=GkRun ^a; a=GkConst", &o, "node 'n': input '^a' belongs to a node that is left out");
   check_refused(graph, "a=GkConst; a=GkIn", &o, "there are two nodes of this name");
   o.return_operations = (const char *const[]){ "a" };
   o.n_return_operations = 1;
@@ -538,22 +538,22 @@ static void import_options__missing_results_are_errors(void)
   const char *name = "q";
   o.return_outputs = &name;
   o.n_return_outputs = 1;
-  check_refused(graph, "a=GkConst", &o, "tn_import_options.results is NULL, but return_outputs are asked for");
+  check_refused(graph, "a=GkConst", &o, "tn_import_options.results is NULL, but return_outputs are requested");
   o.results = &results;
-  check_refused(graph, "a=GkConst", &o, "return output 'q' is of no node of the file");
-  check_refused(graph, "", &o, "return output 'q' is of no node of the file");
+  check_refused(graph, "a=GkConst", &o, "return output 'q' belongs to no node of the file");
+  check_refused(graph, "", &o, "return output 'q' belongs to no node of the file");
   name = "x"; /* in the graph, not in the file */
-  check_refused(graph, "a=GkConst", &o, "return output 'x' is of no node of the file");
+  check_refused(graph, "a=GkConst", &o, "return output 'x' belongs to no node of the file");
   name = "a:1";
   check_refused(graph, "a=GkConst", &o, "return output 'a:1': node 'a' (GkConst) has 1 outputs");
   name = "^a";
-  check_refused(graph, "a=GkConst", &o, "return output '^a' is no name of an output");
+  check_refused(graph, "a=GkConst", &o, "return output '^a' is not an output name");
   name = NULL;
   check_refused(graph, "a=GkConst", &o, "tn_import_options.return_outputs[0] is NULL");
   o.n_return_outputs = 0;
   o.return_operations = (const char *const[]){ "a:0" };
   o.n_return_operations = 1;
-  check_refused(graph, "a=GkConst", &o, "return operation 'a:0' is no node of the file");
+  check_refused(graph, "a=GkConst", &o, "return operation 'a:0' is not a node of the file");
   tn_import_results_free(NULL);
   CHECK_NULL(tn_import_results_output(NULL, 0).op);
   CHECK_STR(tn_import_results_prefix(NULL), "");

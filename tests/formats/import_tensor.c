@@ -135,10 +135,10 @@ static void tensor__strings(void)
     gk_tensor(&proto, TN_STRING, dims, 1, NULL, 0);
     if (form == 0) {
       gk_text(&proto, 8, "first");
-      gk_data(&proto, 8, "a text with a \0, too long for an element", 49);
+      gk_data(&proto, 8, "a text with a \0, longer than fits into an element", 49);
     } else {
-      gk_data(&proto, 4, "\x05\x31\x31" "first" "a text with a \0, too long for an element"
-                         "a text with a \0, too long for an element", 3 + 5 + 49 + 49);
+      gk_data(&proto, 4, "\x05\x31\x31" "first" "a text with a \0, longer than fits into an element"
+                         "a text with a \0, longer than fits into an element", 3 + 5 + 49 + 49);
     }
     tn_tensor *t = constant(&proto, &graph, &err);
     REQUIRE_MSG(t != NULL, "%s", tn_error_message(&err));
@@ -195,9 +195,9 @@ static void tensor__false_sizes_are_errors(void)
       TN_INVALID_ARGUMENT,
       "tensor_content has 8 bytes, wanted 12 for shape [3] of float32" },
     { { 1, 1, 1 }, 1, TN_FLOAT, "12345678", TN_INVALID_ARGUMENT, "tensor_content has 8 bytes, wanted 4" },
-    { { 1, 1, 1 }, 1, 0, NULL, TN_INVALID_ARGUMENT, "the number 0, which is no type" },
-    { { 1, 1, 1 }, 1, 4711, NULL, TN_INVALID_ARGUMENT, "the number 4711" },
-    { { 1, 1, 1 }, 1, 101, NULL, TN_INVALID_ARGUMENT, "the number 101" },
+    { { 1, 1, 1 }, 1, 0, NULL, TN_INVALID_ARGUMENT, "is 0, which is not a valid type" },
+    { { 1, 1, 1 }, 1, 4711, NULL, TN_INVALID_ARGUMENT, "type is 4711" },
+    { { 1, 1, 1 }, 1, 101, NULL, TN_INVALID_ARGUMENT, "type is 101" },
     { { 1, 1, 1 }, 1, TN_VARIANT, NULL, TN_UNIMPLEMENTED, "type variant" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

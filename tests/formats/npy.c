@@ -247,7 +247,7 @@ static void npy__strings_become_string_tensors(void)
   tn_tensor_unref(t);
 
   make_array("<U2", "False", "(1,)", "a\0\0\0\0\xd8\0\0", 8);
-  check_refused(TN_INVALID_ARGUMENT, ": 0xd800 is no character");
+  check_refused(TN_INVALID_ARGUMENT, ": 0xd800 is not a Unicode character");
   CHECK_INT(tn_test_live_blocks(), 0);
 }
 
@@ -308,7 +308,7 @@ static void npy__small_integers_and_booleans_are_checked(void)
   tn_tensor_unref(t);
   make_array("|i1", "False", "(3,)", "\x07\xf8\x08", 3);
   CHECK_STATUS(parse(TN_INT4, &t), TN_INVALID_ARGUMENT, NULL);
-  CHECK_CONTAINS(tn_error_message(&err), "element 2 is 8, int4 has -8 to 7");
+  CHECK_CONTAINS(tn_error_message(&err), "element 2 is 8, wanted -8 to 7 for int4");
   make_array("|u1", "False", "(2,)", "\x0f\x10", 2);
   CHECK_STATUS(parse(TN_UINT4, &t), TN_INVALID_ARGUMENT, NULL);
   make_array("|V1", "False", "(4,)", "\x07\x0f\x08\xff", 4); /* only the low bits, as in ml_dtypes */
@@ -327,7 +327,7 @@ static void npy__errors_name_unreadable_types(void)
 {
   make_array("|O", "False", "(1,)", "12345678", 8);
   check_refused(TN_UNIMPLEMENTED,
-                "byte 20: the elements' type '|O' is Python objects; they would have to be unpickled");
+                "byte 20: the elements' type '|O' is Python objects, which would have to be unpickled");
   make_array("<M8[ns]", "False", "(1,)", "12345678", 8);
   check_refused(TN_UNIMPLEMENTED, "dates and times");
   make_array("<f16", "False", "(1,)", "1234567812345678", 16);
@@ -354,7 +354,7 @@ static void npy__errors_name_unreadable_types(void)
     tn_tensor *t = NULL;
     tn_status s = parse(0, &t);
     CHECK_MSG(s == TN_INVALID_ARGUMENT || s == TN_UNIMPLEMENTED, "type '%s' gives %s", wrong[i], tn_status_name(s));
-    CHECK_CONTAINS(tn_error_message(&err), "is no type that can be read");
+    CHECK_CONTAINS(tn_error_message(&err), "is not a type that can be read");
     CHECK_NULL(t);
   }
 }
@@ -369,13 +369,13 @@ static void npy__errors_locate_faults_of_headers(void)
     { "{", "byte 11: the header ends, wanted a key" },
     { "{}", "has no 'descr'" },
     { "{'descr': '<f4', 'shape': (1,)}", "has no 'fortran_order'" },
-    { "{'descr': '<f4', 'descr': '<f4'}", "byte 27: key 'descr' is there twice" },
+    { "{'descr': '<f4', 'descr': '<f4'}", "byte 27: key 'descr' occurs twice" },
     { "{'extra': 1}", "byte 11: key 'extra' is not known" },
     { "{'descr' '<f4'}", "byte 19: found ''', wanted ':'" },
     { "{'descr': '<f4' 'shape': (1,)}", "byte 26: found ''', wanted ',' or '}'" },
     { "{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", "byte 44: found '1', wanted True or False" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': [1]}", "found '[', wanted the shape, a tuple" },
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1)}", "found ')', wanted ',', as a shape is a tuple" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1)}", "found ')', wanted ',' because a shape is a tuple" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2}", "found '}', wanted ',' or ')'" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}", "found ',', wanted a dimension" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (1.5,)}", "found '.', wanted ','" },
@@ -401,11 +401,11 @@ static void npy__false_sizes_are_errors_before_allocation(void)
                 "is cut short: shape [1000000,1000000,1000] of type '<f4' needs 1000000000000000 times 4 bytes "
                 "from byte 88, but the file ends at byte 92");
   make_array("<f4", "False", "(4611686018427387904, 4)", "1234", 4);
-  check_refused(TN_INVALID_ARGUMENT, "the shape in the header cannot be");
+  check_refused(TN_INVALID_ARGUMENT, "the shape in the header is not possible");
   make_array("<f4", "False", "(4611686018427387904, 4, 0)", NULL, 0);
-  check_refused(TN_INVALID_ARGUMENT, "the shape in the header cannot be");
+  check_refused(TN_INVALID_ARGUMENT, "the shape in the header is not possible");
   make_array("|S9000000000000000000", "False", "(3,)", "1234", 4);
-  check_refused(TN_INVALID_ARGUMENT, "is no type");
+  check_refused(TN_INVALID_ARGUMENT, "is not a type");
   make_array("|S2000000000000000000", "False", "(100,)", "1234", 4);
   check_refused(TN_DATA_LOSS, "is cut short");
   make_array("<f4", "False", "(3,)", "123456781234567", 15);
@@ -434,7 +434,7 @@ static void npy__every_truncated_file_is_rejected(void)
   memcpy(file.bytes, "\x93NUMPY\2\0\xff\xff\xff\xff", 12);
   check_refused(TN_INVALID_ARGUMENT, "a header of 4294967295 bytes, at most 1048576 are read");
   memcpy(file.bytes, "\x93NUMPX", 6);
-  check_refused(TN_INVALID_ARGUMENT, "byte 0: this is no .npy file");
+  check_refused(TN_INVALID_ARGUMENT, "byte 0: this is not an .npy file");
   tn_tensor *t = NULL;
   CHECK_STATUS(tn_npy_parse(NULL, 0, NULL, 0, &t, &err), TN_DATA_LOSS, NULL);
   CHECK_STR(tn_error_message(&err), "'memory' is empty, wanted an .npy file");

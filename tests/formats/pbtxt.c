@@ -97,10 +97,10 @@ static void pbtxt__texts(void)
   refused("node { name: 'x' 'y }", "1:18: a text is not closed");
   refused("node { name: '\\400' }", "an escape is a number above 255");
   refused("node { name: '\\xg' }", "has no digits");
-  refused("node { name: '\\q' }", "a backslash is followed by none of");
-  refused("node { name: '\\ud83d' }", "no Unicode character");
-  refused("node { name: '\\U00110000' }", "no Unicode character");
-  refused("node { name: '\\u12' }", "no Unicode character");
+  refused("node { name: '\\q' }", "a backslash must be followed by one of");
+  refused("node { name: '\\ud83d' }", "not a Unicode character");
+  refused("node { name: '\\U00110000' }", "not a Unicode character");
+  refused("node { name: '\\u12' }", "not a Unicode character");
   refused("node { name: x }", "found 'x', wanted a text in quotes");
 }
 

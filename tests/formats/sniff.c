@@ -49,22 +49,22 @@ static void sniff__names_files_by_their_signature(void)
     { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\0\0n/data.pkl...."), "a PyTorch model" },
     { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\377\377\0\0a.txt"), "a ZIP archive" },
     { BYTES("PK\5\6\0\0\0\0"), "a ZIP archive" },
-    { BYTES("\x1f\x8b\10\0\0\0\0\0"), "a file packed by gzip" },
+    { BYTES("\x1f\x8b\10\0\0\0\0\0"), "a gzip-compressed file" },
     { BYTES("\xfd"
             "7zXZ\0\0\4"),
-      "a packed file or archive" },
+      "a compressed file or archive" },
     { BYTES("\x7f"
             "ELF\2\1\1\0"),
       "a program or shared object (ELF)" },
-    { BYTES("\x89HDF\r\n\x1a\n\0"), "an HDF5 file, as Keras writes (.h5)" },
+    { BYTES("\x89HDF\r\n\x1a\n\0"), "an HDF5 file, as written by Keras (.h5)" },
     { BYTES("\x1c\0\0\0TFL3\0\0"), "a TensorFlow Lite model (.tflite)" },
     { BYTES("\x89PNG\r\n\x1a\n"), "a picture" },
     { BYTES("{\"node\": 1}"), "JSON" },
     { BYTES("\n [1, 2]"), "JSON" },
     { BYTES("<!DOCTYPE html><html>"), "an HTML page or XML" },
     { BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
-      "a pointer of Git LFS in place of the file" },
-    { BYTES("model_checkpoint_path: \"model.ckpt\"\n"), "the list of checkpoints of a folder" },
+      "a Git LFS pointer instead of the file" },
+    { BYTES("model_checkpoint_path: \"model.ckpt\"\n"), "the list of the checkpoints in a folder" },
     { BYTES("saved_model_schema_version: 1\nmeta_graphs {\n}\n"), "a SavedModel as text (saved_model.pbtxt)" },
     { BYTES("meta_info_def {\n}\ngraph_def {\n}\n"), "a MetaGraph as text" },
     { BYTES("# A model\n\nGr\xc3\xbc\xc3\x9f"
@@ -87,7 +87,7 @@ static void sniff__names_messages_by_their_fields(void)
   gk_data(&info, 5, "2.21.0", 6);
   gk_data(&meta, 1, info.data, info.size);
   gk_data(&meta, 2, graph.data, graph.size);
-  check_named(meta.data, meta.size, "model.meta", "a MetaGraph, as checkpoints have (.meta)");
+  check_named(meta.data, meta.size, "model.meta", "a MetaGraph of a checkpoint (.meta)");
   gk_int(&saved, 1, 1);
   gk_data(&saved, 2, meta.data, meta.size);
   check_named(saved.data, saved.size, "saved_model.pb", "a SavedModel (saved_model.pb)");
@@ -102,7 +102,7 @@ static void sniff__names_messages_by_their_fields(void)
 /* The error for a faulty GraphDef, also one in text form, gives the position of the fault. */
 static void sniff__errors_of_faulty_graphs_are_kept(void)
 {
-  CHECK_STR(refused(BYTES("\x0a\x05\x0a"), "model.pb"), "model.pb: byte 0: a field is longer than what holds it");
+  CHECK_STR(refused(BYTES("\x0a\x05\x0a"), "model.pb"), "model.pb: byte 0: a field is longer than its message");
   CHECK_STR(refused(BYTES("node { name: 'x' op: 'NoOp' "), "model.pb"), "model.pb:1:6: NodeDef has no '}'");
   CHECK_CONTAINS(refused(BYTES("node { nmae: 'x' }"), "model.pb"), "model.pb:1:");
   CHECK_INT(tn_error_n_causes(&err), 0);

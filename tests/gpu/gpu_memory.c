@@ -561,7 +561,7 @@ static void gpu_nodes__launches_are_as_requested(void)
   CHECK_INT(n_packed, 0); /* the device may have it already */
   CHECK_INT(n.built->packs->bytes, 12);
   CHECK_BYTES(n.built->packs->next->data, ((const int32_t[]){ 4, 5 }), 8);
-  gpu_built_free(n.built);
+  gpu_built_destroy(n.built);
 }
 
 /* The constant read by nodes of two shapes is packed for the first of them. It is freed with its
@@ -592,8 +592,8 @@ static void gpu_nodes__a_constant_is_packed_once(void)
     gpu_constant_put(a);
     gpu_constant_put(b);
   }
-  gpu_built_free(first.built);
-  gpu_built_free(second.built);
+  gpu_built_destroy(first.built);
+  gpu_built_destroy(second.built);
   cl.ReleaseCommandQueue(queue);
   tn_tensor_unref(t);
   gpu_budget_unref(budget);
@@ -606,7 +606,7 @@ static tn_status sweep_node(void *user)
   (void)user;
   tn_status st = plan_node(&n, plan_all, NULL);
   CHECK((st == TN_OK) == (n.built != NULL));
-  gpu_built_free(n.built);
+  gpu_built_destroy(n.built);
   return st;
 }
 static void gpu_nodes__missing_memory_leaks_nothing(void) { tn_test_oom_sweep(sweep_node, NULL); }

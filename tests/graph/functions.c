@@ -124,7 +124,7 @@ static void functions__merge_when_equal(void)
   CHECK_OK(tn_graph_import(graph, two.data, two.size, NULL, &err), &err);
   CHECK_INT(tn_graph_n_functions(graph), 2);
   CHECK_STATUS(tn_graph_import(graph, other.data, other.size, NULL, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "function 'F' is there with another definition");
+  CHECK_CONTAINS(tn_error_message(&err), "function 'F' exists with another definition");
   CHECK_INT(tn_graph_n_functions(graph), 2);
   CHECK_NULL(tn_graph_find_function(graph, "H"));
   CHECK_STR(tn_function_name(tn_graph_function(graph, 1)), "G");
@@ -162,7 +162,7 @@ static void functions__malformed_ones_are_rejected(void)
   gk_bytes longer = { 0 }; /* a gradient that claims to be longer than its library, which contains nothing else */
   gk_put(&longer, "\x12\x04\x12\x04\x3a\x02", 6);
   CHECK_NULL(gk_import(&longer, &err));
-  CHECK_CONTAINS(tn_error_message(&err), "a field is longer than what holds it");
+  CHECK_CONTAINS(tn_error_message(&err), "a field is longer than its message");
   gk_bytes_free(&longer);
   gk_bytes_free(&twice);
   tn_error_clear(&err);
@@ -342,14 +342,15 @@ static void functions__unknown_names_are_errors(void)
     { SIGNATURE("F") "ret { key: 'y' value: 'x' } control_ret { key: 'c' value: 'x' }",
       "control output 'x' names no node of it" },
     { SIGNATURE("Relu") "ret { key: 'y' value: 'x' }", "function 'Relu' has the name of an op" },
-    { "signature { name: 'F' attr { name: 'a' type: 'number' } }", "attribute 'a' is of a kind that does not exist" },
+    { "signature { name: 'F' attr { name: 'a' type: 'number' } }", "attribute 'a' has an unknown kind" },
     { "signature { name: 'F' attr { name: 'a' type: 'int' default_value { b: true } } }",
       "attribute 'a' has a default of another kind" },
     { "signature { name: 'F' attr { name: 'a' type: 'int' } attr { name: 'a' type: 'int' } }",
-      "attribute 'a' is there twice" },
+      "attribute 'a' occurs twice" },
     { "signature { name: 'F' input_arg { name: 'x' type_attr: 'a' } attr { name: 'a' type: 'int' } }",
-      "argument 'x' names an attribute of another kind than it needs" },
-    { "signature { name: 'F' input_arg { name: 'x' } }", "argument 'x' needs one type, or one attribute that says it" },
+      "argument 'x' names an attribute of the wrong kind" },
+    { "signature { name: 'F' input_arg { name: 'x' } }",
+      "argument 'x' needs either one type or one attribute that gives the type" },
   };
   tn_error err = TN_ERROR_INIT;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -440,7 +440,7 @@ static void attrs__serialized_values_are_parsed(void)
   b = tn_operation_begin(graph, "GkAttrs", "b", 0);
   tn_operation_set_proto(b, "l", "\x0a\x05", 2);
   CHECK_STATUS(tn_operation_finish(b, &op, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "attribute 'l': byte 0: a field is longer than what holds it");
+  CHECK_CONTAINS(tn_error_message(&err), "attribute 'l': byte 0: a field is longer than its message");
   tn_graph_unref(graph);
   tn_error_clear(&err);
 }

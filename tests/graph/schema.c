@@ -147,7 +147,7 @@ static void schema__rejects_malformed_texts(void)
     { "", "L: list(int) >= 2 = [1]", "a default that the attribute allows" },
     { "", "s: string = 'x", "a quote" },
     { "", "s: string = x", "a text in quotes" },
-    { "", "s: string >= 1", "no minimum" },
+    { "", "s: string >= 1", "a minimum only" },
     { "", "b: bool = 1", "true or false" },
     { "", "i: int = 1.5", "';' or the end" },
     { "", "i: int = 99999999999999999999", "an integer" },

@@ -140,7 +140,7 @@ static void check_walk(const shape *out, const shape *operands, int32_t n)
     }
     CHECK_INT(next, end);
   }
-  tn__broadcast_plan_free(plan);
+  tn__broadcast_plan_destroy(plan);
 }
 
 static void broadcast__a_walk_visits_every_element(void)
@@ -195,7 +195,7 @@ static tn_status make_plan(void *arg)
   tn__broadcast_plan *plan;
   tn_status st = tn__broadcast_plan_create(arg, &plan, NULL);
   if (st != TN_OK) CHECK_NULL(plan);
-  tn__broadcast_plan_free(plan);
+  tn__broadcast_plan_destroy(plan);
   return st;
 }
 

@@ -29,7 +29,7 @@ static void enter(tn__queue_attempt *a, tn__queue *q, tn__queue_action action, i
   tn__queue_attempt_init(a, q, NULL, action);
   if (action == TN__QUEUE_TAKE) a->asked = n;
   for (int64_t i = 0; action == TN__QUEUE_PUT && i < n; i++) {
-    tn__queue_element *e = tn__queue_element_new(1);
+    tn__queue_element *e = tn__queue_element_create(1);
     e->priority = first + i;
     tn__queue_list_add(&a->list, e);
   }

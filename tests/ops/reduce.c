@@ -182,14 +182,14 @@ static void check_axes(const int64_t *dims, int32_t rank, unsigned axes)
     }
     wanted[at] = (int32_t)((uint32_t)wanted[at] + (uint32_t)in[i]);
   }
-  tn__reduce_plan *p = tn__reduce_plan_new(l, dims, rank, reduced);
+  tn__reduce_plan *p = tn__reduce_plan_create(l, dims, rank, reduced);
   REQUIRE_PTR(p);
   tn_kernel_ctx ctx = { .struct_size = sizeof ctx, .scratch = malloc(tn__reduce_plan_scratch(p) + 1) };
   tn__reduce_plan_run(p, &ctx, in, found);
   CHECK_MSG(memcmp(found, wanted, (size_t)outs * sizeof *found) == 0, "rank %d, first %d, axes %x", (int)rank,
             (int)dims[0], axes);
   free(ctx.scratch);
-  tn__reduce_plan_free(p);
+  tn__reduce_plan_destroy(p);
   free(in);
   free(found);
   free(wanted);
@@ -215,24 +215,24 @@ static void reduce__few_results_of_many_elements_are_divided_into_parts(void)
 {
   const tn__reduce_loops *l = tn__reduce_loops_find(TN__REDUCE_SUM, TN_FLOAT);
   int64_t dims[] = { 1000000, 3 };
-  tn__reduce_plan *p = tn__reduce_plan_new(l, dims, 2, (bool[]){ true, false });
+  tn__reduce_plan *p = tn__reduce_plan_create(l, dims, 2, (bool[]){ true, false });
   REQUIRE_PTR(p);
   CHECK(p->parts > 1);
   CHECK_INT((p->parts - 1) * p->part < p->count && p->parts * p->part >= p->count, 1);
   CHECK_INT(tn__reduce_plan_scratch(p), p->parts * 3 * sizeof(double));
-  tn__reduce_plan_free(p);
-  p = tn__reduce_plan_new(l, dims, 2, (bool[]){ false, true });
+  tn__reduce_plan_destroy(p);
+  p = tn__reduce_plan_create(l, dims, 2, (bool[]){ false, true });
   REQUIRE_PTR(p);
   CHECK_INT(p->parts, 1);
-  tn__reduce_plan_free(p);
+  tn__reduce_plan_destroy(p);
 }
 
 static tn_status plan_once(void *arg)
 {
   int64_t dims[] = { 2, 3, 4, 5 };
-  tn__reduce_plan *p = tn__reduce_plan_new(arg, dims, 4, (bool[]){ true, false, true, false });
+  tn__reduce_plan *p = tn__reduce_plan_create(arg, dims, 4, (bool[]){ true, false, true, false });
   if (p == NULL) return TN_RESOURCE_EXHAUSTED;
-  tn__reduce_plan_free(p);
+  tn__reduce_plan_destroy(p);
   return TN_OK;
 }
 

@@ -64,7 +64,7 @@ static void check_known(const known *k)
     CHECK_INT(value_at(k->list, i), k->values[i]);
     CHECK_INT(all[i] == NULL ? -1 : *(const int32_t *)tn_tensor_data(all[i]), k->values[i]);
   }
-  tn__list_all_free(all, k->length);
+  tn__list_all_destroy(all, k->length);
 }
 
 /* Replaces version `to` by one made from version `from`. */
@@ -238,7 +238,7 @@ static tn_status change_all(void *arg)
   }
   if (st == TN_OK) st = tn__list_all(out, &all, NULL);
   if (st == TN_OK) CHECK_INT(value_at(copy, 0), 4);
-  tn__list_all_free(all, 9);
+  tn__list_all_destroy(all, 9);
   tn__list_unref(copy);
   tn__list_unref(out);
   CHECK_INT(tn__list_length(base), 3);

@@ -17,7 +17,7 @@ static tn_resource *new_variable(const char *name, float value)
   void *object;
   tn_resource *r = NULL;
   tn__variable_wish wish = { name, TN_FLOAT, 0, NULL, true };
-  REQUIRE_OK(tn__variable_make(&wish, &object, NULL), NULL);
+  REQUIRE_OK(tn__variable_create(&wish, &object, NULL), NULL);
   if (value >= 0) tn__variable_put(object, ts_scalar(value));
   REQUIRE_OK(tn_resource_create(&tn__variable_class, name, object, &r, NULL), NULL);
   return r;

@@ -334,7 +334,7 @@ static void op_plugins__of_equal_rank_with_the_same_op_are_an_error(void)
   add_plugin(folder, "b.so", "t.o_right", "Two1", 300, "none");
   search(folder);
   check_unusable("Two1", "another plugin of the same rank provides it, too");
-  CHECK_CONTAINS(logged, "op 'Two1Scale' is brought by plugin 't.o_left' (");
+  CHECK_CONTAINS(logged, "op 'Two1Scale' is provided by plugin 't.o_left' (");
   CHECK_CONTAINS(logged, "and by plugin 't.o_right' (");
   CHECK_INT(plugin_count_mapped(folder), 0);
   setenv("TENON_RANK", "onednn=0,t.o_right=301", 1);

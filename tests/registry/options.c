@@ -85,7 +85,7 @@ static void options__malformed_targets_are_rejected(void)
     { "direct:a=1,,b=2", "byte 11" },
     { "direct:A=1", "byte 7" },
     { "direct:=1", "byte 7" },
-    { "direct:a=1,a=2", "there before at byte 11" },
+    { "direct:a=1,a=2", "a repeated setting at byte 11" },
     { "direct:a=\x01", "control character at byte 9" },
     { "grpc://host:2222", "byte 5" },
     { "dir\nect", "byte 0" },

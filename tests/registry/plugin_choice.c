@@ -219,7 +219,7 @@ static void select__choice_does_not_depend_on_order(void)
     CHECK_INT(tn_error_code(&err), TN_FAILED_PRECONDITION); /* P-57 */
     CHECK_CONTAINS(tn_error_message(&err), "z.so) with rank 300, t.o_b (");
     CHECK_CONTAINS(tn_error_message(&err),
-                   "name one in the target, as 't.o_b', or rank it higher, as TENON_RANK=t.o_b=301");
+                   "name one in the target, such as 't.o_b', or give it a higher rank, such as TENON_RANK=t.o_b=301");
   }
   CHECK_INT(plugin_count_mapped(folders[2]), 0);
   CHECK_OK(tn_runtime_unregister("t.o_a", &err), &err);

@@ -344,7 +344,7 @@ static void load__random_bytes_in_the_cache_are_ignored(void)
   REQUIRE(size > 100 && stat(path, &st) == 0);
   tn__file_id id = { st.st_dev, st.st_ino, st.st_size, st.st_mtim };
   tn__probe_key key;
-  tn__probe_key_make(path, &id, &key);
+  tn__probe_key_init(path, &id, &key);
   CHECK(strlen(key.build_id) == 1 || strlen(key.build_id) == 40);
   for (int i = 0; i < 2000; i++) {
     memcpy(changed, bytes, size);

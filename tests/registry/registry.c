@@ -390,8 +390,9 @@ static void select__equal_ranks_are_an_error_that_names_all(void)
   CHECK_STR(
       tn_error_message(&err),
       "target '': several runtimes of equal rank accept the options: test.a (registered by the program) with rank 300, "
-      "test.b (registered by the program) with rank 300; name one in the target, as 'test.b', or rank it higher, as "
-      "TENON_RANK=test.b=301; registered: test.a (by the program), test.b (by the program), test.c (by the program)");
+      "test.b (registered by the program) with rank 300; name one in the target, such as 'test.b', or give it a higher "
+      "rank, such as TENON_RANK=test.b=301; registered: test.a (by the program), test.b (by the program), "
+      "test.c (by the program)");
   CHECK(find("test.b", &status) == &b.base);
   b.lower = 298;
   CHECK(find("", &status) == &a.base);

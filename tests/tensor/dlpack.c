@@ -255,9 +255,9 @@ static void dlpack__impossible_addresses_are_rejected(void)
   lend(&l)->data = NULL;
   REFUSED(&l, TN_INVALID_ARGUMENT, "24 bytes", "without an address");
   lend(&l)->byte_offset = UINT64_MAX;
-  REFUSED(&l, TN_INVALID_ARGUMENT, "byte_offset 18446744073709551615", "outside of memory");
+  REFUSED(&l, TN_INVALID_ARGUMENT, "byte_offset 18446744073709551615", "outside the address space");
   lend(&l)->byte_offset = UINT64_MAX - (uintptr_t)l.data - 8; /* the end wraps around */
-  REFUSED(&l, TN_INVALID_ARGUMENT, "outside of memory");
+  REFUSED(&l, TN_INVALID_ARGUMENT, "outside the address space");
 }
 
 static void dlpack__other_major_versions_are_rejected(void)

@@ -594,7 +594,7 @@ else
   not_ok 'the demo shows the speedup by oneDNN'
 fi
 TENON_PLUGIN_DISABLE=onednn run "$build/examples/onednn_demo"
-if [ $status -eq 0 ] && grep -q '^  oneDNN      is not there.*libdnnl-dev' out; then
+if [ $status -eq 0 ] && grep -q '^  oneDNN      is not installed.*libdnnl-dev' out; then
   ok 'without oneDNN the demo explains how to get it'
 else
   not_ok 'without oneDNN the demo explains how to get it'

@@ -165,10 +165,10 @@ cp "$plugins/minimal.so" sick/a.so && sick 'no probe program' "'/nowhere/probe' 
 sick 'a relative folder' "the element 'here' is refused" 'absolute path' TENON_PLUGIN_PATH=here
 sick 'a colon too much' 'has an empty element' 'Remove the extra colon' "TENON_PLUGIN_PATH=$tmp/sick:"
 sick 'a wrong rank' "TENON_RANK: the element 'direct' is skipped" 'NAME=RANK' TENON_RANK=direct
-ln -s other sick/self && ln -s self sick/other && sick 'links in a circle' 'circle' 'Remove the links' "TENON_PLUGIN_PATH=$tmp/sick/self"
+ln -s other sick/self && ln -s self sick/other && sick 'links that form a loop' 'symbolic links form a loop' 'Remove the links' "TENON_PLUGIN_PATH=$tmp/sick/self"
 
 TENON_PLUGIN_PATH=$tmp/off:$tmp/none run 0 "$tenon" runtimes doctor && grep -q "^note    runtime 't.off' " out && grep -q "^note    $tmp/none$" out
-is 'doctor: what somebody wants so is no problem'
+is 'doctor: deliberate settings are no problem'
 chameleon sick/a.so t.sick init_unavailable
 TENON_PLUGIN_PATH=$tmp/sick run 0 "$tenon" runtimes doctor && grep -A2 "^note    runtime 't.sick' " out | grep -q 'no such device here' &&
   grep -q 'do .*not on this machine' out && ! grep -q "^  t.sick" out
@@ -186,7 +186,7 @@ ender sick/a.so t.sick ctor:segv
 TENON_PLUGIN_PATH=$tmp/sick run 0 "$tenon" runtimes doctor --no-probe && grep -q 'according to their manifests' out
 is 'doctor --no-probe'
 
-# Every part of a message that advice is tied to stands in the library, or is a word of the system.
+# Every part of a message for which there is advice is in the library, or is a word of the system.
 missing=$(sed -n 's/^  { "\([^"]*\)",.*/\1/p' "$src/tools/runtimes/advice.c" | while read -r part; do
   case $part in ".conf', line"* | 'the plugin is older' | 'the library is older' | 'undefined symbol' | 'cannot open shared object file' | UNAVAILABLE | 'more than 40 symbolic links') continue ;; esac
   cat "$src"/core/registry/*.c "$src"/core/registry/probe/*.c "$src/tools/runtimes/doctor.c" | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"

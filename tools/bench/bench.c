@@ -194,7 +194,7 @@ static void say_unstable(bench *b)
     tool_text name = { 0 };
     bench_case_text(&b->cases[i], &name);
     if (!b->cases[i].stable) bench_note(b, "%s: step times had not stabilised when the warm-up ended", name.data);
-    tool_text_free(&name);
+    tool_text_fini(&name);
   }
 }
 

@@ -36,7 +36,7 @@ static tn_status set_fields(const bench_request *r, tn_session_options *options,
     tool_text field = { 0 };
     tool_text_add(&field, item, (size_t)(equals - item));
     status = tn_session_options_parse(options, field.data, equals + 1, err);
-    tool_text_free(&field);
+    tool_text_fini(&field);
   }
   return status;
 }
@@ -79,7 +79,7 @@ static bool takes_threads(const bench_request *r, const candidate *c)
   tn_status status = make_options(r, target.data, &options, &err);
   if (status == TN_OK) status = tn_runtime_find(options, &factory, &err);
   tn_session_options_destroy(options);
-  tool_text_free(&target);
+  tool_text_fini(&target);
   tn_error_clear(&err);
   return status == TN_OK;
 }
@@ -126,7 +126,7 @@ static void add_case(bench *b, const candidate *c, uint64_t threads)
   row->by_options = threads > 0 && !c->takes_threads;
   row->latencies = tool_alloc(1, sizeof(*row->latencies));
   bench_histogram_clear(row->latencies);
-  tool_text_free(&target);
+  tool_text_fini(&target);
 }
 
 static void add_cases(bench *b, const candidate *c)

@@ -196,7 +196,7 @@ static tn_status make_input(bench *b, bench_input *input, tn_error *err)
     bench_note(b, "input '%s' is generated: %s %s, %s", input->name, tn_dtype_name(dtype), shape.data,
                content_of(dtype));
   }
-  tool_text_free(&shape);
+  tool_text_fini(&shape);
   free(dims);
   return status;
 }
@@ -217,7 +217,7 @@ static tn_status check_batch(const bench *b, tn_error *err)
   tn_status status =
       tn_error_set(err, TN_INVALID_ARGUMENT, "--batch %" PRIu64 ": no input has this first dimension: %s",
                    b->request->batch, shape.data);
-  tool_text_free(&shape);
+  tool_text_fini(&shape);
   return status;
 }
 
@@ -237,7 +237,7 @@ static tn_status collect(bench *b, tn_output *fed, tn_error *err)
   if (status == TN_OK) add_placeholders(b, &w);
   free(w.stack);
   free(w.reached);
-  tool_model_free(&model);
+  tool_model_fini(&model);
   return status;
 }
 

@@ -215,7 +215,7 @@ static void say_not_reused(bench *b, const bench_case *c, tn_tensor *const *fetc
     bench_case_text(c, &name);
     bench_note(b, "%s: fetch '%s' stays on a device, so no step can write into it again: --reuse does not apply to it",
                name.data, b->fetches.items[i]);
-    tool_text_free(&name);
+    tool_text_fini(&name);
   }
 }
 
@@ -337,7 +337,7 @@ static tn_status take_turns(bench *b, tool_progress *progress, tn_error *err)
         tool_text name = { 0 };
         bench_case_text(c, &name);
         tn_error_prefix(err, "%s", name.data);
-        tool_text_free(&name);
+        tool_text_fini(&name);
       }
       show_case(c, progress);
       show(b, progress);
@@ -357,7 +357,7 @@ static tn_status prepare_all(bench *b, tn_error *err)
     tool_text name = { 0 };
     bench_case_text(c, &name);
     tn_error_prefix(err, "%s", name.data);
-    tool_text_free(&name);
+    tool_text_fini(&name);
   }
   return status;
 }

@@ -27,7 +27,7 @@ static const char *rate(char buffer[32], double value)
   if (value >= 1000)
     snprintf(buffer, 32, "%.0f", value);
   else
-    snprintf(buffer, 32, "%.*f", value >= 99.95 ? 1 : value >= 9.995 ? 2 : 3, value);
+    snprintf(buffer, 32, "%.*f", tool_decimals(value) + 1, value);
   return buffer;
 }
 
@@ -79,7 +79,7 @@ static void print_figures(const bench *b)
                       any ? tool_duration_text(text, (double)bench_histogram_quantile(c->latencies, shares[k])) : "-");
     tool_table_cell(&table, "%s", any ? rate(text, steps) : "-");
     if (items) tool_table_cell(&table, "%s", any ? rate(text, steps * (double)b->request->batch) : "-");
-    if (several && ratio > 0) tool_table_cell(&table, "%.*f", ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : 2, ratio);
+    if (several && ratio > 0) tool_table_cell(&table, "%.*f", tool_decimals(ratio), ratio);
     if (several && ratio <= 0) tool_table_cell(&table, "-");
   }
   tool_table_print(&table, "", stdout);
@@ -182,7 +182,7 @@ static void print_histogram(const tool_screen *out, const bench_case *c)
     tool_text_printf(&line, " %5.1f %%", (double)bins[i].count / (double)h->n * 100);
     add_marks(h, &bins[i], &line);
     puts(line.data);
-    tool_text_free(&line);
+    tool_text_fini(&line);
   }
 }
 
@@ -202,7 +202,7 @@ void bench_print(const bench *b)
     if (b->cases[i].latencies->n == 0) continue;
     bench_case_text(&b->cases[i], &title);
     printf("\n%s: distribution of step times\n", title.data);
-    tool_text_free(&title);
+    tool_text_fini(&title);
     print_histogram(&out, &b->cases[i]);
   }
 }

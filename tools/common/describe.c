@@ -24,7 +24,7 @@ static void add_row(tool_table *table, const tool_node *node, int32_t index)
   tool_table_cell(table, "%s:%d", tn_operation_name(node->op), (int)index);
   tool_text_output(&text, (tn_output){ node->op, index });
   tool_table_cell(table, "%s", text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   add_reason(table, node, tool_node_has_default(node) ? "has a default" : "");
 }
 

@@ -182,7 +182,7 @@ static void give_stack(void)
 
 void tool_ending_watch(void)
 {
-  struct sigaction end, fault, *taken = NULL;
+  struct sigaction end, fault;
   memset(&end, 0, sizeof(end));
   sigfillset(&end.sa_mask);
   end.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -194,8 +194,8 @@ void tool_ending_watch(void)
   for (int i = 1; i < NSIG; i++) {
     if (is_harmless(i) || sigaction(i, NULL, &before[i]) != 0) continue;
     bool usual = !(before[i].sa_flags & SA_SIGINFO) && before[i].sa_handler == SIG_DFL;
-    taken = is_fault(i) ? &fault : usual ? &end : NULL;
-    if (taken != NULL) sigaction(i, taken, NULL);
+    if (is_fault(i)) sigaction(i, &fault, NULL);
+    else if (usual) sigaction(i, &end, NULL);
   }
   atexit(on_exit_call);
   at_quick_exit(on_exit_call);

@@ -78,7 +78,7 @@ static int unknown_option(const char *command, const char *wrong)
   }
   tool_near_text(&near, &hint);
   int status = tool_usage(command, "unknown option '%s'%s", wrong, hint.data != NULL ? hint.data : "");
-  tool_text_free(&hint);
+  tool_text_fini(&hint);
   free(bare);
   free(names);
   return status;

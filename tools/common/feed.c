@@ -9,22 +9,31 @@
 
 #include <tools/tool.h>
 
+static tn_status status_of(int code)
+{
+  switch (code) {
+  case ENOENT:
+  case ENOTDIR: return TN_NOT_FOUND;
+  case EACCES:
+  case EPERM: return TN_PERMISSION_DENIED;
+  case ENOMEM:
+  case EFBIG: return TN_RESOURCE_EXHAUSTED;
+  default: return TN_INVALID_ARGUMENT;
+  }
+}
+
 static tn_status system_error(const char *path, int code, tn_error *err)
 {
-  tn_status status = code == ENOENT || code == ENOTDIR ? TN_NOT_FOUND
-                     : code == EACCES || code == EPERM ? TN_PERMISSION_DENIED
-                     : code == ENOMEM || code == EFBIG ? TN_RESOURCE_EXHAUSTED
-                                                       : TN_INVALID_ARGUMENT;
-  return tn_error_set(err, status, "'%s': %s", path, strerror(code));
+  return tn_error_set(err, status_of(code), "'%s': %s", path, strerror(code));
 }
 
 /* Reads to the end of the file. The size from fstat is only a hint, as the file may grow. */
 static tn_status read_all(int file, const char *path, size_t guess, tool_text *out, tn_error *err)
 {
-  char *chunk = NULL;
-  size_t size = guess < 65536 ? 65536 : guess < 16777216 ? guess + 1 : 16777216;
+  size_t size = guess < 16777216 ? guess + 1 : 16777216;
   tn_status status = TN_OK;
-  chunk = tool_alloc(size, 1);
+  if (guess < 65536) size = 65536;
+  char *chunk = tool_alloc(size, 1);
   for (;;) {
     ssize_t n = read(file, chunk, size);
     if (n < 0 && errno == EINTR) continue;
@@ -34,6 +43,12 @@ static tn_status read_all(int file, const char *path, size_t guess, tool_text *o
   }
   free(chunk);
   return status;
+}
+
+static const char *kind_of(mode_t mode)
+{
+  if (S_ISFIFO(mode)) return "a FIFO";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
 /* Appends the contents of a regular file. */
@@ -50,13 +65,11 @@ static tn_status read_file(const char *path, tool_text *out, tn_error *err)
     status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a directory, wanted a regular file", path);
   else if (!S_ISREG(about.st_mode))
     status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is %s, wanted a regular file", path,
-                          S_ISFIFO(about.st_mode)   ? "a FIFO"
-                          : S_ISSOCK(about.st_mode) ? "a socket"
-                                                    : "a device");
+                          kind_of(about.st_mode));
   else
     status = read_all(file, path, (size_t)about.st_size, out, err);
   close(file);
-  if (status != TN_OK) tool_text_free(out);
+  if (status != TN_OK) tool_text_fini(out);
   return status;
 }
 
@@ -69,7 +82,7 @@ static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, t
   tn_status status = read_file(path, &bytes, err);
   const char *text = bytes.length > 0 ? bytes.data : "";
   if (status == TN_OK) status = tn_tensor_from_strings(NULL, 0, &text, &bytes.length, out, err);
-  tool_text_free(&bytes);
+  tool_text_fini(&bytes);
   return status;
 }
 
@@ -120,7 +133,7 @@ static tn_status choose_key(const tn_npz *npz, const char *path, const char **ke
   tn_status status =
       tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' contains %zu arrays; select one, as in %s:%s: the keys are %s", path,
                    n, path, *key, list.data);
-  tool_text_free(&list);
+  tool_text_fini(&list);
   return status;
 }
 

@@ -41,7 +41,7 @@ static tn_status refuse(parser *p, int32_t depth, const char *message)
   tool_text place = { 0 };
   where(p, depth, &place);
   tn_status status = tn_error_set(p->err, TN_INVALID_ARGUMENT, "%s%s", message, place.data);
-  tool_text_free(&place);
+  tool_text_fini(&place);
   return status;
 }
 
@@ -170,7 +170,7 @@ static tn_status bad_element(parser *p, int32_t depth, const char *word, element
   else
     tool_text_printf(&message, "'%s' is not a valid %s", word, type);
   tn_status status = refuse(p, depth, message.data);
-  tool_text_free(&message);
+  tool_text_fini(&message);
   return status;
 }
 
@@ -206,10 +206,9 @@ static tn_status number(parser *p, int32_t depth)
 
 static int hex_digit(char c)
 {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Decodes the escape after a backslash and moves past it. False for an unknown escape. */
@@ -275,7 +274,7 @@ static tn_status ragged_length(parser *p, int32_t depth, int64_t count)
   tool_text_printf(&message, "ragged list: %" PRId64 " element%s here, %" PRId64 " in the first list of this level",
                    count, count == 1 ? "" : "s", p->dims[depth]);
   tn_status status = refuse(p, depth, message.data);
-  tool_text_free(&message);
+  tool_text_fini(&message);
   return status;
 }
 
@@ -375,7 +374,7 @@ tn_status tool_literal(const char *text, tn_dtype dtype, tn_tensor **out, tn_err
     if (*p->at != '\0') status = refuse(p, 0, "unexpected text after the value");
   }
   if (status == TN_OK) status = make_tensor(p, out, err);
-  tool_text_free(&p->bytes);
+  tool_text_fini(&p->bytes);
   free(p->ends);
   free(p);
   return status;

@@ -44,7 +44,7 @@ static tn_status no_such_node(tn_graph *graph, const char *what, const char *nam
   tool_text_printf(&text, "%s '%s': the model has no node of this name", what, name);
   tool_near_text(&near, &text);
   tn_status status = tn_error_set(err, TN_NOT_FOUND, "%s", text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return status;
 }
 
@@ -309,7 +309,7 @@ void tool_model_scan(tool_model *model, tn_graph *graph)
     if (node->needs != NULL) node->support = TOOL_IN_FUNCTION;
     addresses[i] = (address){ node->op, (uint32_t)i };
   }
-  tool_functions_free(functions);
+  tool_functions_destroy(functions);
   qsort(addresses, model->n, sizeof(*addresses), compare_addresses);
   for (size_t i = 0; i < model->n; i++) model->by_address[i] = addresses[i].number;
   free(addresses);
@@ -322,7 +322,7 @@ void tool_model_scan(tool_model *model, tn_graph *graph)
     if (!model->nodes[i].reached) walk(model, &model->nodes[i]);
 }
 
-void tool_model_free(tool_model *model)
+void tool_model_fini(tool_model *model)
 {
   free(model->nodes);
   free(model->by_address);

@@ -31,7 +31,8 @@ static int by_address(const void *a, const void *b)
 static int by_callee(const void *a, const void *b)
 {
   const call *x = a, *y = b;
-  return x->of != y->of ? (x->of < y->of ? -1 : 1) : x->by < y->by ? -1 : x->by > y->by;
+  if (x->of != y->of) return x->of < y->of ? -1 : 1;
+  return (x->by > y->by) - (x->by < y->by);
 }
 
 typedef void (*called_fn)(tool_functions *functions, size_t of, void *user);
@@ -130,7 +131,7 @@ const char *tool_functions_need(tool_functions *functions, const tn_operation *o
   return need;
 }
 
-void tool_functions_free(tool_functions *functions)
+void tool_functions_destroy(tool_functions *functions)
 {
   if (functions == NULL) return;
   free(functions->sorted);

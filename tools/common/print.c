@@ -140,7 +140,8 @@ static double in_type(tn_dtype dtype, double value)
 /* Threshold above which integers have more digits than the type can represent. */
 static double digits_end(tn_dtype dtype, double of_double)
 {
-  return dtype == TN_DOUBLE ? of_double : dtype == TN_HALF || dtype == TN_BFLOAT16 ? 1e3 : 1e6;
+  if (dtype == TN_DOUBLE) return of_double;
+  return dtype == TN_HALF || dtype == TN_BFLOAT16 ? 1e3 : 1e6;
 }
 
 /* Between the passes: decides whether to use exponents. */
@@ -185,13 +186,18 @@ static void add_blanks(tool_text *out, int n)
   for (; n > 0; n--) tool_text_add(out, " ", 1);
 }
 
+/* The word for a value that is not finite. */
+static const char *special_word(double value, bool plus)
+{
+  if (isnan(value)) return plus ? "+nan" : "nan";
+  if (value < 0) return "-inf";
+  return plus ? "+inf" : "inf";
+}
+
 static void add_float(tool_text *out, const float_style *style, double value)
 {
   if (!isfinite(value)) {
-    const char *word = isnan(value)  ? (style->plus ? "+nan" : "nan")
-                       : value < 0   ? "-inf"
-                       : style->plus ? "+inf"
-                                     : "inf";
+    const char *word = special_word(value, style->plus);
     add_blanks(out, style->left + style->right + 1 - (int)strlen(word));
     tool_text_add(out, word, strlen(word));
     return;
@@ -223,7 +229,7 @@ static void add_float(tool_text *out, const float_style *style, double value)
 static void add_lone_float(tool_text *out, tn_dtype dtype, double value, const char *whole)
 {
   if (!isfinite(value)) {
-    tool_text_printf(out, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+    tool_text_printf(out, "%s", special_word(value, false));
     return;
   }
   parts p;
@@ -503,7 +509,9 @@ tn_status tool_text_tensor(tool_text *text, const tn_tensor *tensor, tn_error *e
       return status;
     }
   }
-  p.real.dtype = p.dtype == TN_COMPLEX64 ? TN_FLOAT : p.dtype == TN_COMPLEX128 ? TN_DOUBLE : p.dtype;
+  p.real.dtype = p.dtype;
+  if (p.dtype == TN_COMPLEX64) p.real.dtype = TN_FLOAT;
+  if (p.dtype == TN_COMPLEX128) p.real.dtype = TN_DOUBLE;
   p.imaginary.dtype = p.real.dtype;
   p.imaginary.plus = true;
   if (p.rank == 0)

@@ -31,7 +31,8 @@ int tool_place_parse(tool_place *place, const char *tensor, const char *value)
 static tn_status real_name(const char *file, char **out, tn_error *err)
 {
   const char *slash = strrchr(file, '/');
-  size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
+  size_t length = slash == NULL ? 0 : (size_t)(slash - file);
+  if (slash == file) length = 1; /* "/" */
   char *folder = tool_alloc(length + 2, 1);
   memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
   char *real = realpath(folder, NULL);
@@ -118,7 +119,7 @@ tn_status tool_places_save(const tool_place *places, tn_tensor *const *tensors, 
   return status;
 }
 
-void tool_places_free(tool_place *places, size_t n)
+void tool_places_destroy(tool_place *places, size_t n)
 {
   for (size_t i = 0; i < n && places != NULL; i++) {
     free(places[i].file);

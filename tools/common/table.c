@@ -46,7 +46,8 @@ static void print_row(const tool_table *table, size_t first, const size_t *width
     size_t length = strlen(cell);
     int pad = widths[c] > length ? (int)(widths[c] - length) : 0;
     bool right = (table->right >> c & 1) != 0;
-    fprintf(out, "%*s%s%*s", right ? pad : 0, "", cell, c + 1 == n ? 0 : (right ? 0 : pad) + 2, "");
+    int before = right ? pad : 0, after = pad - before + 2;
+    fprintf(out, "%*s%s%*s", before, "", cell, c + 1 == n ? 0 : after, "");
   }
   fputc('\n', out);
 }
@@ -67,10 +68,10 @@ void tool_table_print(tool_table *table, const char *indent, FILE *out)
     print_row(table, i, widths, out);
   }
   free(widths);
-  tool_table_free(table);
+  tool_table_fini(table);
 }
 
-void tool_table_free(tool_table *table)
+void tool_table_fini(tool_table *table)
 {
   for (size_t i = 0; i < table->n; i++) free(table->cells[i]);
   free(table->cells);
@@ -86,27 +87,13 @@ static json_t *have(json_t *value)
   tool_exit(TOOL_FAILED);
 }
 
-/* Length in bytes of the UTF-8 sequence at text, 0 if it is invalid. */
-static size_t utf8_length(const unsigned char *text)
-{
-  size_t n = text[0] < 0x80                      ? 1
-             : text[0] >= 0xC2 && text[0] < 0xE0 ? 2
-             : text[0] >= 0xE0 && text[0] < 0xF0 ? 3
-             : text[0] >= 0xF0 && text[0] < 0xF5 ? 4
-                                                 : 0;
-  for (size_t i = 1; i < n; i++)
-    if ((text[i] & 0xC0) != 0x80) return 0;
-  if (n == 3 && ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] >= 0xA0))) return 0;
-  if (n == 4 && ((text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] >= 0x90))) return 0;
-  return n;
-}
 
 json_t *tool_json_text(const char *text)
 {
   tool_text clean = { 0 };
   tool_text_add(&clean, "", 0);
   while (*text != '\0') {
-    size_t n = utf8_length((const unsigned char *)text);
+    size_t n = tool_utf8_length(text, strnlen(text, 4));
     if (n > 0)
       tool_text_add(&clean, text, n);
     else
@@ -114,7 +101,7 @@ json_t *tool_json_text(const char *text)
     text += n > 0 ? n : 1;
   }
   json_t *value = json_string(clean.data);
-  tool_text_free(&clean);
+  tool_text_fini(&clean);
   return have(value);
 }
 

@@ -26,17 +26,23 @@ void tool_hint(tn_error *err, const char *part, const char *option, const char *
   tool_text_printf(&text, "%s: use it with %s %s", tn_error_message(err), option, file);
   tn_error_clear(err);
   tn_error_set(err, status, "%s", text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
+}
+
+tn_status tool_plugin_path(const char *what, const char *file, char **path, tn_error *err)
+{
+  *path = realpath(file, NULL);
+  if (*path != NULL) return tn_runtime_allow_files(1, err);
+  return tn_error_set(err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT, "%s '%s': %s", what, file,
+                      strerror(errno));
 }
 
 static tn_status load(const char *file, tn_runtime_info *info, tn_error *err)
 {
-  char *path = realpath(file, NULL);
-  tn_status status = path != NULL ? tn_runtime_allow_files(1, err)
-                                  : tn_error_set(err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT,
-                                                 "runtime '%s': %s", file, strerror(errno));
+  char *path;
+  tn_status status = tool_plugin_path("runtime", file, &path, err);
   if (status == TN_OK) status = tn_runtime_load_file(path, info, err);
-  tool_hint(err, "brings ops or kernels", "--op-library", file);
+  tool_hint(err, "provides ops or kernels", "--op-library", file);
   free(path);
   return status;
 }
@@ -54,7 +60,7 @@ tn_status tool_target(const char *text, tool_text *out, tn_error *err)
   } else {
     tool_text_printf(out, "%s", text);
   }
-  tool_text_free(&file);
+  tool_text_fini(&file);
   return status;
 }
 
@@ -64,7 +70,7 @@ tn_status tool_set_target(tn_session_options *options, const char *text, tn_erro
   if (text == NULL) return TN_OK;
   tn_status status = tool_target(text, &target, err);
   if (status == TN_OK) status = tn_session_options_set_target(options, target.data == NULL ? "" : target.data, err);
-  tool_text_free(&target);
+  tool_text_fini(&target);
   return status;
 }
 

@@ -70,7 +70,7 @@ void tool_text_printf(tool_text *text, const char *format, ...)
   va_end(again);
 }
 
-void tool_text_free(tool_text *text)
+void tool_text_fini(tool_text *text)
 {
   free(text->data);
   memset(text, 0, sizeof(*text));
@@ -93,6 +93,29 @@ const char *tool_bytes_text(char buffer[32], uint64_t bytes)
   return buffer;
 }
 
+size_t tool_utf8_length(const char *text, size_t length)
+{
+  unsigned char c = (unsigned char)text[0];
+  size_t n = 1;
+  if (c >= 0x80) n = c < 0xE0 ? 2 : 3;
+  if (c >= 0xF0) n = 4;
+  if ((c >= 0x80 && c < 0xC2) || c > 0xF4 || n > length) return 0;
+  for (size_t i = 1; i < n; i++)
+    if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
+  /* Overlong forms, surrogates and numbers above U+10FFFF. */
+  unsigned char second = n > 1 ? (unsigned char)text[1] : 0;
+  if ((c == 0xE0 && second < 0xA0) || (c == 0xED && second > 0x9F) || (c == 0xF0 && second < 0x90) ||
+      (c == 0xF4 && second > 0x8F))
+    return 0;
+  return n;
+}
+
+int tool_decimals(double value)
+{
+  if (value >= 99.95) return 0;
+  return value >= 9.995 ? 1 : 2;
+}
+
 const char *tool_duration_text(char buffer[32], double ns)
 {
   static const char *const units[] = { "ns", "us", "ms", "s" };
@@ -101,7 +124,7 @@ const char *tool_duration_text(char buffer[32], double ns)
     ns /= 1000;
     unit++;
   }
-  snprintf(buffer, 32, "%.*f %s", unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2, ns, units[unit]);
+  snprintf(buffer, 32, "%.*f %s", unit == 0 ? 0 : tool_decimals(ns), ns, units[unit]);
   return buffer;
 }
 

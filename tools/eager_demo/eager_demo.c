@@ -104,7 +104,7 @@ static int add_strategy(demo *d, const char *name)
     int status =
         tool_usage("eager-demo", "--strategy '%s': expected IN_BACKGROUND, ON_SAFE_POINTS or ON_SESSION_CLOSE%s", name,
                    text.data != NULL ? text.data : "");
-    tool_text_free(&text);
+    tool_text_fini(&text);
     return status;
   }
   for (size_t i = 0; i < d->n_runs; i++)
@@ -190,7 +190,7 @@ static tn_status save_svg(const demo *d, tn_error *err)
     fwrite(svg.data, 1, svg.length, stdout); /* tool_finish reports errors */
   else
     status = tn_file_save(d->svg, svg.data, svg.length, err);
-  tool_text_free(&svg);
+  tool_text_fini(&svg);
   return status;
 }
 
@@ -251,7 +251,7 @@ static int run(int argc, char **argv)
   free(d.options);
   free(d.runtime);
   free(d.version);
-  tool_text_free(&d.note);
+  tool_text_fini(&d.note);
   if (status <= 128) return status;
   fflush(stdout);
   return tool_end_by_signal(status - 128);

@@ -100,7 +100,7 @@ static tn_status set_options(const demo *d, tn_session_options *options, tn_erro
     tool_text field = { 0 };
     tool_text_add(&field, item, (size_t)(equals - item));
     status = tn_session_options_parse(options, field.data, equals + 1, err);
-    tool_text_free(&field);
+    tool_text_fini(&field);
   }
   return status;
 }
@@ -216,7 +216,8 @@ static tn_status run_loop(loop *l, tool_progress *progress, tn_error *err)
   run->loop_ns = tool_now_ns() - run->track.began_ns;
   tn_eager_safe_point(l->session, NULL);
   uint64_t idle = run->loop_ns / 20, began = tool_now_ns();
-  idle = idle < IDLE_MIN_NS ? IDLE_MIN_NS : idle > IDLE_MAX_NS ? IDLE_MAX_NS : idle;
+  if (idle < IDLE_MIN_NS) idle = IDLE_MIN_NS;
+  if (idle > IDLE_MAX_NS) idle = IDLE_MAX_NS;
   for (look(l); status == TN_OK && tool_now_ns() - began < idle && tool_interrupted() == 0; look(l)) rest(LOOK_NS);
   note_end(l);
   return status;

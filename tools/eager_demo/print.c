@@ -15,7 +15,11 @@ static const char *cell_text(const tool_screen *screen, int full, int any, bool 
 {
   static const char *const eighths[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                          "\u2585", "\u2586", "\u2587", "\u2588" };
-  if (!screen->blocks) return full >= 4 ? "#" : any >= 4 ? ":" : ground ? "." : " ";
+  if (!screen->blocks) {
+    if (full >= 4) return "#";
+    if (any >= 4) return ":";
+    return ground ? "." : " ";
+  }
   if (any - full >= 3) return "\u2591";
   return eighths[any == 0 && ground ? 1 : any];
 }
@@ -23,7 +27,8 @@ static const char *cell_text(const tool_screen *screen, int full, int any, bool 
 static int in_cell(double share, int row)
 {
   double eighths = (share * ROWS - row) * 8 + 0.5;
-  return eighths < 0 ? 0 : eighths > 8 ? 8 : (int)eighths;
+  if (eighths < 0) return 0;
+  return eighths > 8 ? 8 : (int)eighths;
 }
 
 static void print_row(const demo *d, const demo_run *run, const tool_screen *screen, int row, size_t columns)
@@ -44,7 +49,7 @@ static void print_row(const demo *d, const demo_run *run, const tool_screen *scr
   while (line.length > 0 && line.data[line.length - 1] == ' ') line.data[--line.length] = '\0';
   if (screen->colour) tool_text_printf(&line, "\033[0m");
   puts(line.data);
-  tool_text_free(&line);
+  tool_text_fini(&line);
 }
 
 static void print_ground(size_t columns, uint64_t end_ns)

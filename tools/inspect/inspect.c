@@ -244,7 +244,7 @@ static json_t *json_output(const tool_node *node, int32_t index)
   if (tool_node_has_default(node)) tool_json_set(object, "has_default", json_true());
   if (node->blocked_by != NULL)
     tool_json_set(object, "blocked_by", tool_json_text(tn_operation_name(node->blocked_by->op)));
-  tool_text_free(&name);
+  tool_text_fini(&name);
   free(dims);
   return object;
 }
@@ -344,7 +344,7 @@ static int run(int argc, char **argv)
   free_groups(&s.ops);
   free_groups(&s.unsupported);
   free(s.why);
-  tool_model_free(&s.model);
+  tool_model_fini(&s.model);
   tn_graph_unref(graph);
   return status;
 }

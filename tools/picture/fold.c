@@ -26,7 +26,8 @@ static int compare_candidates(const void *a, const void *b)
 {
   const candidate *x = a, *y = b;
   int order = compare_kinds(x->group, y->group);
-  return order != 0 ? order : x->number < y->number ? -1 : 1;
+  if (order != 0) return order;
+  return x->number < y->number ? -1 : 1;
 }
 
 static void open_group(picture *p, uint32_t number)

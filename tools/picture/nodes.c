@@ -199,7 +199,7 @@ static tn_status no_such_name(const picture *p, tn_error *err)
   tool_text_printf(&text, "around '%s': the model has no node or name scope with this name", name);
   tool_near_text(&near, &text);
   tn_status status = tn_error_set(err, TN_NOT_FOUND, "%s", text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return status;
 }
 
@@ -290,7 +290,8 @@ tn_status picture_read(picture *p, tn_graph *graph, const picture_options *optio
   read_edges(p);
   tn_status status = options->around != NULL ? find_seeds(p, err) : TN_OK;
   if (status != TN_OK) return status;
-  p->depth = options->depth != PICTURE_NONE ? options->depth : p->around_scope > 0 ? 1 : 2;
+  p->depth = p->around_scope > 0 ? 1 : 2;
+  if (options->depth != PICTURE_NONE) p->depth = options->depth;
   leaving l = leaving_make(p);
   put_in_order(p, &l);
   leaving_free(&l);
@@ -313,5 +314,5 @@ void picture_free(picture *p)
   free(p->boxes);
   free(p->merged);
   free(p->arrows);
-  tool_model_free(&p->model);
+  tool_model_fini(&p->model);
 }

@@ -15,15 +15,28 @@
 
 extern char **environ;
 
+static tn_status status_of(int code)
+{
+  switch (code) {
+  case ENOENT:
+  case ENOTDIR: return TN_NOT_FOUND;
+  case EACCES:
+  case EPERM:
+  case EROFS: return TN_PERMISSION_DENIED;
+  case ENOMEM:
+  case EFBIG:
+  case ENOSPC:
+  case EDQUOT:
+  case EMFILE:
+  case ENFILE:
+  case EAGAIN: return TN_RESOURCE_EXHAUSTED;
+  default: return TN_INVALID_ARGUMENT;
+  }
+}
+
 static tn_status system_error(int code, const char *what, const char *name, tn_error *err)
 {
-  tn_status status = code == ENOENT || code == ENOTDIR                  ? TN_NOT_FOUND
-                     : code == EACCES || code == EPERM || code == EROFS ? TN_PERMISSION_DENIED
-                     : code == ENOMEM || code == EFBIG || code == ENOSPC || code == EDQUOT || code == EMFILE ||
-                             code == ENFILE || code == EAGAIN
-                         ? TN_RESOURCE_EXHAUSTED
-                         : TN_INVALID_ARGUMENT;
-  return tn_error_set(err, status, "%s '%s': %s", what, name, strerror(code));
+  return tn_error_set(err, status_of(code), "%s '%s': %s", what, name, strerror(code));
 }
 
 /* ---- child process with pipes ---- */
@@ -193,8 +206,8 @@ tn_status picture_render(const char *format, const tool_text *dot, tool_text *ou
   tool_progress_end(progress);
   tn_status result = code != 0 ? system_error(code, "cannot talk to", "dot", err) : judge(status, out, &messages, err);
   if (result == TN_OK && messages.length > 0) fprintf(stderr, "dot: %s\n", messages.data);
-  if (result != TN_OK) tool_text_free(out);
-  tool_text_free(&messages);
+  if (result != TN_OK) tool_text_fini(out);
+  tool_text_fini(&messages);
   return result;
 }
 
@@ -221,7 +234,7 @@ tn_status picture_check_place(const char *path, tn_error *err)
   folder_of(path, &folder);
   if (access(folder.length > 0 ? folder.data : ".", W_OK | X_OK) != 0)
     status = system_error(errno, "cannot write", path, err);
-  tool_text_free(&folder);
+  tool_text_fini(&folder);
   return status;
 }
 

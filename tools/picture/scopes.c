@@ -319,7 +319,7 @@ static char *run_name(const picture *p, uint32_t group, uint32_t first, uint32_t
   tool_text text = { 0 };
   tool_text_printf(&text, DOTS "%s", to);
   char *name = name_in_scope(p, group, from, end != NULL ? (size_t)(end - from) : strlen(from), text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return name;
 }
 
@@ -328,7 +328,8 @@ static void make_runs(picture *p, uint32_t group, uint32_t size, bool share)
 {
   uint32_t n = p->groups[group].n_units, n_runs = (n + size - 1) / size, done = 0;
   for (uint32_t i = 0; i < n_runs; i++) {
-    uint32_t end = share ? (uint32_t)((uint64_t)n * (i + 1) / n_runs) : (i + 1) * size < n ? (i + 1) * size : n;
+    uint32_t end = (i + 1) * size < n ? (i + 1) * size : n;
+    if (share) end = (uint32_t)((uint64_t)n * (i + 1) / n_runs);
     const uint32_t *units = p->groups[group].units + done;
     uint32_t unit = units[0];
     if (end - done > 1) {

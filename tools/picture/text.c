@@ -15,26 +15,12 @@ enum { LONGEST_NAME = 44, LONGEST_TITLE = 28, LONGEST_VALUE = 28, MOST_LABELS = 
 
 /* ---- quoting ---- */
 
-/* Length of the UTF-8 character at text, 0 if invalid. */
-static size_t character(const char *text, size_t length)
-{
-  unsigned char c = (unsigned char)text[0];
-  size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
-  if (n == 0 || n > length) return 0;
-  for (size_t i = 1; i < n; i++)
-    if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
-  unsigned char second = n > 1 ? (unsigned char)text[1] : 0;
-  if ((c == 0xE0 && second < 0xA0) || (c == 0xED && second > 0x9F) || (c == 0xF0 && second < 0x90) ||
-      (c == 0xF4 && second > 0x8F))
-    return 0;
-  return n;
-}
 
 /* The next character in displayable form: invalid bytes become U+FFFD. */
 static const char *next(const char **text, size_t *length)
 {
   static char buffer[5];
-  size_t n = character(*text, *length);
+  size_t n = tool_utf8_length(*text, *length);
   unsigned char c = (unsigned char)**text;
   if (n == 0 || (c < 0x20 && c != '\n') || c == 0x7F) {
     memcpy(buffer, "\xEF\xBF\xBD", 4);
@@ -54,8 +40,9 @@ void picture_add_quoted(tool_text *out, const char *text)
   tool_text_add(out, "\"", 1);
   while (length > 0) {
     const char *c = next(&text, &length);
-    const char *as = *c == '"' ? "\\\"" : *c == '\\' ? "\\\\" : *c == '\n' ? "\\n" : c;
-    tool_text_add(out, as, strlen(as));
+    if (*c == '"' || *c == '\\') tool_text_add(out, "\\", 1);
+    if (*c == '\n') c = "\\n";
+    tool_text_add(out, c, strlen(c));
   }
   tool_text_add(out, "\"", 1);
 }
@@ -157,7 +144,7 @@ static void add_value(tool_text *out, const tn_operation *op)
   } else {
     tool_text_printf(out, "unreadable");
   }
-  tool_text_free(&text);
+  tool_text_fini(&text);
 }
 
 /* ---- boxes of nodes ---- */
@@ -187,7 +174,7 @@ void picture_add_constant(const tn_operation *constant, const char *user, tool_t
   tool_text_add(out, " ", 1);
   add_value(out, constant);
   tool_text_printf(out, "</font>");
-  tool_text_free(&name);
+  tool_text_fini(&name);
 }
 
 /* Adds the constants shown as labels. */
@@ -240,7 +227,7 @@ static void add_output_shapes(const tn_operation *op, tool_text *out)
     tool_text_add(&text, "", 0);
     add_shape(&text, (tn_output){ (tn_operation *)op, (int32_t)i });
     if (text.length > 0) tool_text_printf(out, "<br/>" TINY "%s</font>", text.data);
-    tool_text_free(&text);
+    tool_text_fini(&text);
   }
 }
 
@@ -296,7 +283,8 @@ static int compare_ops(const void *a, const void *b)
 static int compare_counts(const void *a, const void *b)
 {
   const op_count *x = a, *y = b;
-  return x->n != y->n ? (x->n > y->n ? -1 : 1) : strcmp(x->op, y->op);
+  if (x->n == y->n) return strcmp(x->op, y->op);
+  return x->n > y->n ? -1 : 1;
 }
 
 static void add_ops(const picture *p, uint32_t group, tool_text *out)
@@ -366,7 +354,7 @@ void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *
       tool_text_add(&first, text.data, text.length);
     else
       alike &= strcmp(first.data, text.data) == 0;
-    tool_text_free(&text);
+    tool_text_fini(&text);
   }
   const picture_edge *edge = &p->merged[arrow->first];
   size_t before = out->length;
@@ -378,5 +366,5 @@ void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *
     tool_text_printf(out, "%" PRIu32 "%s", tensors, alike && first.length > 0 ? " \xC3\x97 " : " tensors");
   if (alike) tool_text_add(out, first.data, first.length);
   if (out->length == before + 1) out->data[out->length = before] = '\0';
-  tool_text_free(&first);
+  tool_text_fini(&first);
 }

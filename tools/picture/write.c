@@ -23,7 +23,7 @@ static void add_box_id(const picture *p, uint32_t box, const char *end, tool_tex
     tool_text_printf(&id, "%s", p->nodes[unit].name);
   tool_text_printf(&id, "%s", end);
   picture_add_quoted(out, id.data);
-  tool_text_free(&id);
+  tool_text_fini(&id);
 }
 
 /* ---- tooltips in an SVG file ---- */
@@ -107,7 +107,7 @@ static void add_tooltip(const picture *p, uint32_t node, tool_text *out)
     if (tn_operation_attr_name(op, i)[0] != '_') add_attribute(op, tn_operation_attr_name(op, i), &text);
   tool_text_printf(out, ", tooltip=");
   picture_add_quoted(out, text.data);
-  tool_text_free(&text);
+  tool_text_fini(&text);
 }
 
 /* ---- boxes ---- */
@@ -190,7 +190,7 @@ static void write_open(const picture *p, uint32_t group, const char *scope, uint
   tool_text_printf(&id, "cluster %s%s", p->prefix != NULL ? p->prefix : "", g->name);
   tool_text_printf(out, "subgraph ");
   picture_add_quoted(out, id.data);
-  tool_text_free(&id);
+  tool_text_fini(&id);
   tool_text_printf(out, " {\n");
   indent(out, depth + 1);
   tool_text_printf(out, "label=<");
@@ -208,7 +208,7 @@ static void add_turn_id(const picture *p, uint32_t turn, const char *end, tool_t
   tool_text id = { 0 };
   tool_text_printf(&id, "%s*%" PRIu32 "%s", p->prefix != NULL ? p->prefix : "", turn, end);
   picture_add_quoted(out, id.data);
-  tool_text_free(&id);
+  tool_text_fini(&id);
 }
 
 /* Draws two circles with the same number for an arrow that continues in another column. The circles at column starts
@@ -294,7 +294,7 @@ static void write_arrow(const picture *p, const picture_arrow *arrow, tool_text 
     }
   }
   tool_text_printf(out, ";\n");
-  tool_text_free(&label);
+  tool_text_fini(&label);
   if (arrow->turn == 0) return;
   tool_text_printf(out, "  ");
   add_turn_id(p, arrow->turn, " in", out);
@@ -373,7 +373,7 @@ static void add_title_lines(const char *title, tool_text *out)
     tool_text_add(&line, part, length);
     picture_add_html(out, line.data, 0);
     end_line(length, out);
-    tool_text_free(&line);
+    tool_text_fini(&line);
     if (end == NULL) break;
     part = end;
   }
@@ -431,5 +431,5 @@ void picture_write(const picture *p, tool_text *out)
                          out);
   picture_write_body(p, 0, out);
   tool_text_printf(out, "}\n");
-  tool_text_free(&title);
+  tool_text_fini(&title);
 }

@@ -90,7 +90,8 @@ static int compare_names(const void *a, const void *b)
 {
   const picture_node *x = *(picture_node *const *)a, *y = *(picture_node *const *)b;
   int order = strcmp(x->name, y->name);
-  return order != 0 ? order : x->order < y->order ? -1 : 1;
+  if (order != 0) return order;
+  return x->order < y->order ? -1 : 1;
 }
 
 /* An operation can have several instructions, but boxes need unique names. */
@@ -221,5 +222,5 @@ void plan_picture(const plan_view *view, uint32_t boxes, tool_text *out)
   side_write(&sides[n - 1], "cluster_a", n > 1 ? "after" : "plan", out);
   tool_text_printf(out, "}\n");
   for (size_t i = 0; i < n; i++) side_free(&sides[i]);
-  tool_text_free(&title);
+  tool_text_fini(&title);
 }

@@ -189,7 +189,7 @@ static tn_status make_signature(request *r, tn_graph *graph, tn_error *err)
   tool_model_scan(&model, graph);
   if (status == TN_OK) add_placeholders(r, &model, fed);
   if (status == TN_OK && r->fetches.n + r->targets.n == 0) add_outputs(r, &model);
-  tool_model_free(&model);
+  tool_model_fini(&model);
   free(fed);
   if (status == TN_OK && r->fetches.n + r->targets.n == 0)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
@@ -217,7 +217,7 @@ static tn_status set_options(const request *r, const char *level, tn_session_opt
     status = tn_session_options_parse(options, field, equals + 1, err);
     free(field);
   }
-  tool_text_free(&off);
+  tool_text_fini(&off);
   return status;
 }
 
@@ -288,8 +288,8 @@ static tn_status draw(const request *r, const plan_view *view, tn_error *err)
   const tool_text *content = r->format != NULL ? &drawn : &dot;
   if (status == TN_OK) status = picture_save(r->output, content->data, content->length, err);
   if (status == TN_OK) fprintf(stderr, "%s: the graph before and after\n", r->output);
-  tool_text_free(&drawn);
-  tool_text_free(&dot);
+  tool_text_fini(&drawn);
+  tool_text_fini(&dot);
   return status;
 }
 

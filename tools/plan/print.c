@@ -34,7 +34,8 @@ static int by_count(const void *a, const void *b)
 {
   const op_count *x = a, *y = b;
   size_t m = x->before > x->after ? x->before : x->after, n = y->before > y->after ? y->before : y->after;
-  return m != n ? (m < n ? 1 : -1) : by_name(a, b);
+  if (m == n) return by_name(a, b);
+  return m < n ? 1 : -1;
 }
 
 static void count_ops(op_counts *counts, const tn_plan_report *report, bool after)
@@ -118,7 +119,7 @@ static void print_pass_table(const plan_view *view, const tn_plan_summary *s)
     tool_table_cell(&table, "%" PRIu64, p.changes);
     tool_table_cell(&table, "%" PRIu64, p.nodes);
     tool_table_cell(&table, "%s", text.length > 0 ? text.data : "");
-    tool_text_free(&text);
+    tool_text_fini(&text);
   }
   fputc('\n', stdout);
   tool_table_print(&table, "  ", stdout);
@@ -196,8 +197,8 @@ static void add_row(const plan_view *view, size_t i, tool_table *table)
   add_name(view, tn_operation_name(c.op), table);
   tool_table_cell(table, "%s", kernel.data);
   tool_table_cell(table, "%s", inputs.length > 0 ? inputs.data : "");
-  tool_text_free(&kernel);
-  tool_text_free(&inputs);
+  tool_text_fini(&kernel);
+  tool_text_fini(&inputs);
 }
 
 static void print_calls(const plan_view *view, const tn_plan_summary *s)

@@ -292,7 +292,7 @@ static tn_status print_fetched(const run_request *r, tn_error *err)
     }
     tool_text_add(&text, "\n", 1);
     fwrite(text.data, 1, text.length, stdout);
-    tool_text_free(&text);
+    tool_text_fini(&text);
   }
   return status;
 }
@@ -317,7 +317,7 @@ static int say_what_is_wanted(const run_request *r, tn_graph *graph)
     printf(" --fetch %s:0\n", output);
   }
   fputc('\n', stdout);
-  tool_model_free(&model);
+  tool_model_fini(&model);
   return tool_usage("run", "nothing to run: add --fetch TENSOR or --target NODE");
 }
 
@@ -380,7 +380,7 @@ static void free_request(run_request *r)
   free(r->fetch_names);
   free(r->feed_values);
   free(r->fetch_files);
-  tool_places_free(r->places, r->fetch_args.n);
+  tool_places_destroy(r->places, r->fetch_args.n);
   free(r->feeds);
   free(r->fetched);
   run_names *lists[] = { &r->feed_args, &r->fetch_args, &r->after_args, &r->inits, &r->targets, &r->options };

@@ -79,7 +79,7 @@ static void show_step(const run_request *r, tool_progress *progress, uint64_t st
     tool_text_add(&text, "\n", 1);
     tool_progress_print(progress, &text);
   }
-  tool_text_free(&text);
+  tool_text_fini(&text);
 }
 
 /* ---- steps ---- */

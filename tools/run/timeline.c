@@ -206,8 +206,9 @@ static void add_label(const drawing *d, const trace_node *node, double from, dou
 {
   enum { LETTER = 6 };
   size_t room = to - from < 24 ? 0 : (size_t)((to - from - 6) / LETTER);
-  const char *last = picture_last_part(node->name);
-  const char *text = strlen(node->name) <= room ? node->name : strlen(last) <= room ? last : node->op;
+  const char *text = node->name;
+  if (strlen(text) > room) text = picture_last_part(node->name);
+  if (strlen(text) > room) text = node->op;
   if (strlen(text) > room) return;
   tool_text_printf(d->out, "<text class=\"bar\" x=\"%.2f\" y=\"%d\">", from + 3, y + BAR - 6);
   picture_add_html(d->out, text, 0);
@@ -217,9 +218,12 @@ static void add_label(const drawing *d, const trace_node *node, double from, dou
 static void add_bar(const drawing *d, const trace_event *e, double from, double to, int y)
 {
   const trace_node *node = &d->t->nodes[e->node];
-  const char *more = e->waited ? " fill-opacity=\"0.35\" stroke=\"#8a94a0\" stroke-dasharray=\"3 2\""
-                     : e->kind == TN_RECORD_PART ? " fill-opacity=\"0.7\""
-                     : to - from >= 3 ? " stroke=\"white\" stroke-width=\"0.7\"" : "";
+  const char *more = "", *what = "";
+  if (e->waited) more = " fill-opacity=\"0.35\" stroke=\"#8a94a0\" stroke-dasharray=\"3 2\"";
+  else if (e->kind == TN_RECORD_PART) more = " fill-opacity=\"0.7\"";
+  else if (to - from >= 3) more = " stroke=\"white\" stroke-width=\"0.7\"";
+  if (e->kind == TN_RECORD_PART) what = " of its loop";
+  else if (e->waited) what = ", with waiting,";
   add_rect(d, from, to, y, colour_of(d, node->op), more);
   tool_text_printf(d->out, "<title>");
   picture_add_html(d->out, node->name, 0);
@@ -231,11 +235,7 @@ static void add_bar(const drawing *d, const trace_event *e, double from, double 
   }
   tool_text_printf(d->out, "\n");
   add_duration(d->out, e->duration_ns);
-  tool_text_printf(d->out, "%s in step %" PRIu64,
-                   e->kind == TN_RECORD_PART ? " of its loop"
-                   : e->waited               ? ", with waiting,"
-                                             : "",
-                   d->t->steps[e->step].number);
+  tool_text_printf(d->out, "%s in step %" PRIu64, what, d->t->steps[e->step].number);
   if (node->outputs[0] != '\0') {
     tool_text_printf(d->out, "\n");
     picture_add_html(d->out, node->outputs, 0);

@@ -64,7 +64,7 @@ static uint32_t find_node(run_trace *t, size_t i, const tn_node_record *r)
   grow_places(t);
   uint32_t *place = place_of(t, key.data, key.length);
   if (*place != 0) {
-    tool_text_free(&key);
+    tool_text_fini(&key);
     return *place - 1;
   }
   t->nodes = tool_grow(t->nodes, t->n_nodes, &t->node_room, sizeof(*t->nodes));
@@ -223,7 +223,7 @@ static tn_status save(const run_trace *t, const char *file, void (*make)(const r
   tool_text text = { 0 };
   make(t, &text);
   tn_status status = picture_save(file, text.data, text.length, err);
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return status;
 }
 

@@ -46,7 +46,7 @@ static void look_at_names(doctor *d, const char *folder)
     tool_text what = { 0 };
     tool_text_printf(&what, "%s/%s", folder, entry->d_name);
     add(d->notes, what.data, reason);
-    tool_text_free(&what);
+    tool_text_fini(&what);
   }
   if (dir != NULL) closedir(dir);
 }
@@ -120,7 +120,7 @@ static bool try_plugin(doctor *d, const tn_runtime_info *info, const char *what)
     tool_text why = { 0 };
     tool_text_printf(&why, "it loads, but refuses a session without settings: %s", reason);
     add(d->notes, what, why.data);
-    tool_text_free(&why);
+    tool_text_fini(&why);
   } else if (!good) {
     add(d->problems, what, reason);
   }
@@ -138,12 +138,12 @@ static void look_at(doctor *d, const tn_runtime_info *info)
     tool_text why = { 0 };
     tool_text_printf(&why, "%s%s%s", info->reason, info->shadowed_by[0] != '\0' ? ": " : "", info->shadowed_by);
     add(d->notes, what.data, why.data);
-    tool_text_free(&why);
+    tool_text_fini(&why);
   } else if (!info->usable)
     add(strncmp(info->reason, "static build: ", 14) == 0 ? d->notes : d->problems, what.data, info->reason);
   else if (try_plugin(d, info, what.data))
     well(d, info);
-  tool_text_free(&what);
+  tool_text_fini(&what);
 }
 
 static tn_status look_at_plugins(doctor *d, tn_error *err)

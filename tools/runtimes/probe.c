@@ -213,7 +213,7 @@ static void refuse_name(const char *path, tn_error *err)
                "[a-z][a-z0-9_]*.so (did you mean "
                "'%s.so'?)",
                near.length > 0 ? near.data : "plugin");
-  tool_text_free(&near);
+  tool_text_fini(&near);
 }
 
 bool runtimes_refuses_session(const tn_probe_report *report)
@@ -328,7 +328,7 @@ int runtimes_conform(int argc, char **argv)
     if (slash != NULL) *slash = '\0';
     tool_text_printf(&program, "%s/%s", self, arguments[0]);
     execv(program.data, arguments);
-    tool_text_free(&program);
+    tool_text_fini(&program);
   }
   execvp(arguments[0], arguments);
   free(arguments);

@@ -176,7 +176,7 @@ static int run_list(int argc, char **argv)
   } else if (status == TOOL_OK && table.n > table.columns) {
     tool_table_print(&table, "", stdout);
   }
-  tool_table_free(&table);
+  tool_table_fini(&table);
   json_decref(array);
   return status;
 }
@@ -201,7 +201,7 @@ static int run(int argc, char **argv)
   for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) tool_near_offer(&near, commands[i].name);
   tool_near_text(&near, &text);
   int status = tool_usage("runtimes", "unknown command 'runtimes %s'%s", argv[1], text.data != NULL ? text.data : "");
-  tool_text_free(&text);
+  tool_text_fini(&text);
   return status;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a variable through a reference: a node of the plan's own. Its kernel is that of TN__READ_REFERENCE_OP. */
+/* Reads of variables through references, by nodes that exist only in the plan. Their kernel is that of
+ * TN__READ_REFERENCE_OP. */
 #include <core/compile/import/dereference.h>
 
 #define TRAITS (TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_DYNAMIC)
@@ -11,7 +12,7 @@ tn_status tn__ir_add_dereference(tn__ir *ir, const uint32_t *inputs, uint32_t n,
   tn_status st = tn__ir_add_special(ir, from.op, TRAITS, inputs, n, 1, node);
   if (st != TN_OK) return st;
   for (uint32_t i = 0; i < n; i++) late |= tn__ir_is_late(ir, tn__ir_value_of(ir, inputs[i]));
-  ir->nodes[*node].late = late; /* a read changes nothing */
+  ir->nodes[*node].late = late; /* a read is not an effect, although it is stateful: only its inputs count */
   ir->nodes[*node].dereferences = true;
   tn__ir_value *v = &ir->values[ir->nodes[*node].first_value];
   v->output = from;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an op takes a variable's value and is given a reference to it, the plan reads the variable when the op could
- * run. */
+/* Nodes that read a variable: for ops that take a value but are given a reference. The variable is read at the time at
+ * which the op could run. */
 #ifndef TN_CORE_COMPILE_IMPORT_DEREFERENCE_H
 #define TN_CORE_COMPILE_IMPORT_DEREFERENCE_H
 
 #include <core/compile/ir/ir.h>
 
-/* A node at the end that reads what inputs[0] is a reference to, when the other inputs are there. */
+/* Adds a node at the end of the order that reads the variable to which inputs[0] refers, once all inputs are available.
+ * The kernel ignores the other inputs. */
 tn_status tn__ir_add_dereference(tn__ir *ir, const uint32_t *inputs, uint32_t n, uint32_t *node);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of graphs: which of the needed operations run in which frame, and one node in the place of each loop.
+/* Loops of graphs: assigns the needed operations to frames, and replaces each loop by one node.
  *
- * An Enter opens a frame, by name inside of the frame that its input is in; an Exit leads out. What is connected inside
- * of the outermost frames is one loop. Its body is compiled as a signature of the same graph: cut at the Enters and at
- * the Merges that begin an iteration, fetched at the NextIterations and the Exits; inner loops are found there
- * again. */
+ * An Enter opens a frame, identified by its name and the frame of its input; an Exit leads out of it. Operations that
+ * are connected within the outermost frames form one loop. Its body is compiled as a signature of the same graph. The
+ * signature is fed at the Enters and at the Merges that begin an iteration, and fetches the NextIterations and the
+ * Exits. Inner loops are found when the body is compiled. */
 #include <core/compile/import/inline.h>
-#include <core/compile/import/turn.h>
+#include <core/compile/import/rotate.h>
 
 #include <string.h>
 
-#define MAX_DEPTH 100 /* of frames in frames: each is compiled inside of the one around it */
-#define MAX_TRIES 3   /* depth to which a body may be compiled twice, with all the loops in it */
+#define MAX_DEPTH 100 /* maximum nesting of frames: each is compiled, recursively, inside the one around it */
+#define MAX_TRIES 3   /* maximum depth at which every body may be compiled twice, with all the loops in it */
 
+/* A frame. Number 0 is the plan's own. */
 typedef struct frame_info {
   uint32_t parent, depth;
-  char *key; /* parent and name */
+  char *key; /* number of the parent, then the name; owned. by_key borrows it */
   size_t key_size;
 } frame_info;
 
@@ -24,29 +25,32 @@ typedef struct list {
   size_t n, room;
 } list;
 
+/* Operations of one loop. All lists but `targets` have only those of its outermost frame. */
 typedef struct loop {
-  list enters;  /* of the frame itself, but for constants */
-  list nexts, exits, merges, targets;
-  list own;     /* nexts, exits, and Enters of constants */
-  uint8_t visit;
+  list enters; /* without those of constants */
+  list nexts, exits, merges;
+  list targets;  /* in any of its frames */
+  list own;      /* nexts, exits, and Enters of constants: in the body they only forward */
+  uint8_t visit; /* 0 = not seen, 1 = on the stack, 2 = added */
 } loop;
 
-typedef struct unit { /* of the plan's order: an operation or a loop */
+/* An entry of the plan's order: an operation of the plan's own frame, or a whole loop. */
+typedef struct unit {
   tn_operation *op;
-  uint32_t loop;   /* TN__NONE: the operation */
-  size_t next;     /* edge to look at */
+  uint32_t loop; /* index of the loop; TN__NONE = the operation */
+  size_t next;   /* next edge to visit; of a loop, see next_needed */
 } unit;
 
 typedef struct finder {
-  tn__pruner *c;
+  tn__pruner *c; /* borrowed */
   frame_info *frames;
   size_t n_frames, frame_room;
-  tn__map by_key;
+  tn__map by_key; /* to the number of a frame */
   loop *loops;
   size_t n_loops, loop_room;
-  unit *stack;
+  unit *stack; /* of the walk that adds units in order */
   size_t depth, stack_room;
-  uint8_t *seen; /* by operation */
+  uint8_t *seen; /* by operation of the plan's own frame: 0 = not seen, 1 = on the stack, 2 = added */
   tn_error *err;
 } finder;
 
@@ -63,7 +67,7 @@ static bool has(const tn_operation *op, uint32_t trait) { return (tn__operation_
 
 /* ---- frames ---- */
 
-/* The frame of this name inside of `parent`. */
+/* The frame that `enter` opens inside `parent`. Creates it if it is new. */
 static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter, uint32_t *out)
 {
   const char *name;
@@ -74,8 +78,8 @@ static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter,
   if (depth + f->c->spec->depth > MAX_DEPTH)
     return tn__ir_refuse(f->c->ir, enter,
                          tn_error_set(f->err, TN_RESOURCE_EXHAUSTED,
-                                      "node '%s': more than %d loops inside "
-                                      "of each other",
+                                      "node '%s': loops are nested more than "
+                                      "%d deep",
                                       tn_operation_name(enter), MAX_DEPTH));
   size_t size = sizeof parent + length;
   char *key = tn__alloc(size);
@@ -94,14 +98,15 @@ static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter,
   return known != 0 ? TN_OK : no_memory(f);
 }
 
-/* Where the outputs of an operation are. */
+/* The frame in which the outputs of an operation are read. */
 static uint32_t frame_of_outputs(const finder *f, const tn_operation *op)
 {
   const tn__op_state *s = tn__pruned(f->c, op);
   return has(op, TN_TRAIT_EXIT) && !s->own ? f->frames[s->frame].parent : s->frame;
 }
 
-/* The operation at edge k of op; NULL: it needs nothing there (a feed, or the iteration before). */
+/* The operation that op needs at edge k; NULL if it needs none there: the edge is fed, has the value of the previous
+ * iteration, or delays nothing. *n is the number of edges. */
 static tn_operation *source(const finder *f, const tn_operation *op, size_t k, size_t *n)
 {
   size_t n_in, n_control;
@@ -112,7 +117,7 @@ static tn_operation *source(const finder *f, const tn_operation *op, size_t k, s
   if (k >= n_in) return tn__is_past(f->c, control[k - n_in]) ? NULL : control[k - n_in];
   if (tn__is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE))
     return NULL;
-  return tn__turned(f->c, in[k].op);
+  return tn__rotated(f->c, in[k].op);
 }
 
 static tn_status two_frames(const finder *f, const tn_operation *op, const tn_operation *a, const tn_operation *b)
@@ -124,7 +129,8 @@ static tn_status two_frames(const finder *f, const tn_operation *op, const tn_op
                                     tn_operation_name(op), tn_operation_name(a), tn_operation_name(b))); /* S-EXE-18 */
 }
 
-/* Inputs stand in front of an operation in the order, but for those of the iteration before. */
+/* Assigns the operation to the frame of its inputs. The inputs precede it in the order, except those of the previous
+ * iteration, so their frames are known. */
 static tn_status assign_frame(finder *f, tn_operation *op)
 {
   tn__op_state *s = tn__pruned(f->c, op);
@@ -147,7 +153,8 @@ static tn_status assign_frame(finder *f, tn_operation *op)
   else if (has(op, TN_TRAIT_ENTER)) return frame_in(f, in, op, &s->frame);
   else if (in == 0 && has(op, TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION))
     return tn__ir_refuse(f->c->ir, op,
-                         tn_error_set(f->err, TN_INVALID_ARGUMENT, "node '%s' (%s) is in no loop: no Enter leads to it",
+                         tn_error_set(f->err, TN_INVALID_ARGUMENT,
+                                      "node '%s' (%s) is not in a loop: no Enter leads to it",
                                       tn_operation_name(op), tn_operation_type(op)));
   s->frame = in;
   return TN_OK;
@@ -155,6 +162,7 @@ static tn_status assign_frame(finder *f, tn_operation *op)
 
 /* ---- loops ---- */
 
+/* The root of the operation's union-find set. Halves the path on the way. */
 static uint32_t part_of(finder *f, uint32_t id)
 {
   tn__op_state *ops = f->c->ops;
@@ -162,6 +170,7 @@ static uint32_t part_of(finder *f, uint32_t id)
   return id;
 }
 
+/* Puts an operation in a frame and its inputs in frames into one set: they belong to one loop. */
 static tn_status connect(finder *f, const tn_operation *op)
 {
   uint32_t id = tn__operation_id(op);
@@ -176,6 +185,7 @@ static tn_status connect(finder *f, const tn_operation *op)
   return TN_OK;
 }
 
+/* The loop of an operation in a frame. Creates it if it is new. */
 static tn_status loop_of(finder *f, const tn_operation *op, uint32_t *out)
 {
   tn__op_state *root = &f->c->ops[part_of(f, tn__operation_id(op))];
@@ -197,7 +207,8 @@ static bool begins_iteration(const tn_operation *merge)
   return false;
 }
 
-/* A feed has one value, a loop one for each iteration: it would have to be given to an Enter. */
+/* A feed has one value, but an edge in a loop has one for each iteration. Only the input of an outermost Enter can be
+ * fed. */
 static tn_status check_feeds(const finder *f, const tn_operation *op)
 {
   size_t n;
@@ -206,13 +217,13 @@ static tn_status check_feeds(const finder *f, const tn_operation *op)
     if (tn__is_fed(f->c, in[k]) && !(has(op, TN_TRAIT_ENTER) && f->frames[tn__pruned(f->c, op)->frame].depth == 1))
       return tn__ir_refuse(f->c->ir, op,
                            tn_error_set(f->err, TN_INVALID_ARGUMENT,
-                                        "'%s:%d' is fed, and read inside of a loop "
-                                        "by node '%s': that is not possible",
+                                        "'%s:%d' is fed but node '%s' reads it inside a loop: "
+                                        "only inputs of a loop can be fed",
                                         tn_operation_name(in[k].op), (int)in[k].index, tn_operation_name(op)));
   return TN_OK;
 }
 
-/* Puts an operation of a frame into the lists of its loop. */
+/* Adds an operation in a frame to the lists of its loop. */
 static tn_status sort_in(finder *f, tn_operation *op)
 {
   tn__op_state *s = tn__pruned(f->c, op);
@@ -226,14 +237,17 @@ static tn_status sort_in(finder *f, tn_operation *op)
   if (st != TN_OK || f->frames[s->frame].depth != 1) return st;
   if (has(op, TN_TRAIT_ENTER)) return add(f, tn__enters_constant(f->c, op) ? &l->own : &l->enters, op);
   if (has(op, TN_TRAIT_MERGE)) return begins_iteration(op) ? add(f, &l->merges, op) : TN_OK;
-  list *to = has(op, TN_TRAIT_EXIT) ? &l->exits : has(op, TN_TRAIT_NEXT_ITERATION) ? &l->nexts : NULL;
-  if (to == NULL) return TN_OK;
+  list *to;
+  if (has(op, TN_TRAIT_EXIT)) to = &l->exits;
+  else if (has(op, TN_TRAIT_NEXT_ITERATION)) to = &l->nexts;
+  else return TN_OK;
   s->exit = (uint32_t)to->n;
   s->leaves = to == &l->exits;
   st = add(f, to, op);
   return st == TN_OK ? add(f, &l->own, op) : st;
 }
 
+/* Assigns frames, joins the operations of each loop, then fills the lists of the loops. */
 static tn_status find_loops(finder *f)
 {
   tn__pruner *c = f->c;
@@ -254,13 +268,15 @@ static tn_status find_loops(finder *f)
 
 /* ---- one loop ---- */
 
+/* The signature of a loop's body. */
 typedef struct body {
-  tn__frame_feed *feeds;
-  tn_output *cuts; /* as feeds */
-  bool *gated;
-  size_t n, room, cut_room, n_plain;
-  tn_output *fetches;
-  tn__body_spec spec;
+  tn__frame_feed *feeds; /* n: where the loop takes the value of each feed from */
+  tn_output *cuts;       /* n: the output that each feed replaces */
+  bool *gated;           /* n: the feed may be dead; NULL = no feed may be */
+  size_t n, room, cut_room;
+  size_t n_plain;        /* the feeds from here on are values of NextIterations (TN__FEED_BACK) */
+  tn_output *fetches;    /* the NextIterations, then the Exits */
+  tn__body_spec spec;    /* borrows from this and from the loop */
 } body;
 
 static tn_status add_feed(const finder *f, body *b, tn__frame_feed feed, tn_operation *op, int32_t index)
@@ -273,8 +289,8 @@ static tn_status add_feed(const finder *f, body *b, tn__frame_feed feed, tn_oper
   return TN_OK;
 }
 
-/* Whether a Merge has an Enter and a NextIteration and nothing else: then its value is known before the iteration
- * runs. */
+/* Whether a Merge has an Enter and a NextIteration, in this order, and no other input: then its value is known before
+ * the iteration runs, and *feed describes the feed in its place. */
 static bool is_plain(const finder *f, const loop *l, const tn_operation *merge, tn__frame_feed *feed)
 {
   size_t n, n_control;
@@ -289,6 +305,7 @@ static bool is_plain(const finder *f, const loop *l, const tn_operation *merge, 
   return feed->enter < l->enters.n && back == 1;
 }
 
+/* The body runs a Merge that is not plain: feeds for the NextIterations that it reads. */
 static tn_status add_back_edges(const finder *f, body *b, const tn_operation *merge)
 {
   size_t n;
@@ -326,6 +343,7 @@ static tn_status list_feeds(const finder *f, const loop *l, body *b)
   return st;
 }
 
+/* Compiles the body into *out, and releases the plan that was there. */
 static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
 {
   const tn__signature_spec *around = f->c->spec;
@@ -340,14 +358,15 @@ static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
   spec.body = &b->spec;
   spec.inlined_nodes = tn__inlined_nodes(f->c->ir);
   spec.depth++;
-  uint32_t failed = 0; /* of all that is inside */
+  uint32_t failed = 0; /* counts in all loops inside */
   if (spec.failed_tries == NULL) spec.failed_tries = &failed;
   tn__plan_unref(*out);
   *out = NULL;
   return spec.compile(f->c->graph, &spec, out, f->err);
 }
 
-/* Whether the NextIterations all live or die together, the Exits too, at the end, and nothing else can be dead. */
+/* Whether the loop is simple: its NextIterations are live or dead together, its Exits are live exactly when these are
+ * dead, and no feed can be dead. */
 static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
 {
   const uint32_t *contexts = plan->output_contexts;
@@ -362,9 +381,10 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
   return l->exits.n == 0 || tn__contexts_oppose(plan, contexts[0], contexts[l->nexts.n]);
 }
 
-/* A body is compiled as if nothing in it could be dead: most are simple, and then that was right. Deep in other loops
- * the first one that is not ends this for all that are around it, down to depth MAX_TRIES: so each is compiled at most
- * twice there, together. */
+/* Compiles the body on the assumption that no feed can be dead. That is correct if the loop turns out to be simple, as
+ * most are. From depth MAX_TRIES on, the first body that is not simple fails the attempt for all its enclosing loops
+ * out to the one at depth MAX_TRIES. These are then compiled directly with feeds that may be dead, so each of these
+ * bodies is compiled at most twice. The caller checks frame->simple. */
 static tn_status try_simple(const finder *f, const loop *l, body *b, tn__plan_frame *frame)
 {
   const tn__signature_spec *around = f->c->spec;
@@ -382,13 +402,15 @@ static tn_status try_simple(const finder *f, const loop *l, body *b, tn__plan_fr
   return TN_OK;
 }
 
+/* Rotates the loop if it has the usual form (rotate.c). */
 static tn_status turn(const finder *f, const loop *l, const body *b, tn__plan_frame *frame)
 {
   const tn__loop_ops ops = { l->enters.items, l->merges.items, l->nexts.items, l->exits.items, l->enters.n, l->merges.n,
                              l->nexts.n, l->exits.n, l->targets.n };
-  return tn__plan_turn(f->c, &ops, &b->spec, frame);
+  return tn__loop_rotate(f->c, &ops, &b->spec, frame);
 }
 
+/* *out may be set also after a failure; the caller frees it. */
 static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_frame **out)
 {
   tn__plan_frame *frame = *out = tn__zalloc(sizeof *frame + b->n * sizeof *frame->feeds);
@@ -418,7 +440,7 @@ static void body_fini(body *b, const loop *l)
   tn__free(b->cuts, b->cut_room * sizeof *b->cuts);
 }
 
-typedef struct nodes {
+typedef struct nodes { /* a list of ids */
   uint32_t *ids;
   size_t n, room;
 } nodes;
@@ -430,7 +452,7 @@ static tn_status add_node(const finder *f, nodes *l, uint32_t id)
   return TN_OK;
 }
 
-/* What Enters wait for, the loop waits for. Made before the loop's node is. */
+/* The loop waits for what its Enters wait for. Makes these nodes before the loop's own node. */
 static tn_status list_controls(const finder *f, const loop *l, nodes *out)
 {
   tn__pruner *c = f->c;
@@ -446,6 +468,7 @@ static tn_status list_controls(const finder *f, const loop *l, nodes *out)
   return st;
 }
 
+/* The node reads the inputs of the Enters and outputs the Exits. It owns the frame from here on. */
 static tn_status add_loop_node(finder *f, const loop *l, tn__plan_frame *frame, uint32_t *id)
 {
   tn__ir *ir = f->c->ir;
@@ -486,7 +509,7 @@ static tn_status add_loop(finder *f, loop *l)
   for (size_t i = 0; st == TN_OK && i < controls.n; i++) st = tn__ir_add_control(f->c->ir, id, controls.ids[i]);
   tn__free(controls.ids, controls.room * sizeof *controls.ids);
   body_fini(&b, l);
-  tn__plan_frame_free(frame);
+  tn__plan_frame_destroy(frame);
   if (st != TN_OK) return st;
   for (size_t i = 0; i < l->own.n; i++) tn__pruned(f->c, l->own.items[i])->node = id;
   for (size_t i = 0; i < l->targets.n; i++) tn__pruned(f->c, l->targets.items[i])->node = id;
@@ -495,7 +518,8 @@ static tn_status add_loop(finder *f, loop *l)
 
 /* ---- the order ---- */
 
-/* The next operation of the plan's own frame, or of a loop, that a unit needs; NULL: none is left. */
+/* The next operation that a unit needs: one of the plan's own frame, or one in a loop. NULL if there is none left. For
+ * a loop, the upper 32 bits of u->next are the index of an Enter, the lower 32 bits that of an edge of it. */
 static tn_operation *next_needed(finder *f, unit *u)
 {
   size_t n = SIZE_MAX;
@@ -508,7 +532,7 @@ static tn_operation *next_needed(finder *f, unit *u)
     return NULL;
   }
   const loop *l = &f->loops[u->loop];
-  while (u->next >> 32 < l->enters.n) { /* the Enter above, its edge below */
+  while (u->next >> 32 < l->enters.n) {
     tn_operation *from = source(f, l->enters.items[u->next >> 32], (uint32_t)u->next, &n);
     u->next = (uint32_t)u->next + 1 < n ? u->next + 1 : ((u->next >> 32) + 1) << 32;
     if (from != NULL) return from;
@@ -516,6 +540,7 @@ static tn_operation *next_needed(finder *f, unit *u)
   return NULL;
 }
 
+/* Pushes the unit of an operation unless it has been seen. */
 static tn_status push(finder *f, tn_operation *op)
 {
   uint8_t *seen = &f->seen[tn__operation_id(op)];
@@ -524,11 +549,11 @@ static tn_status push(finder *f, tn_operation *op)
     tn_status st = loop_of(f, op, &u.loop);
     if (st != TN_OK) return st;
     seen = &f->loops[u.loop].visit;
-    if (*seen == 1) /* outside of a loop every cycle was refused when the graph was made */
+    if (*seen == 1) /* the graph refuses cycles outside loops */
       return tn__ir_refuse(f->c->ir, op,
                            tn_error_set(f->err, TN_INVALID_ARGUMENT,
-                                        "node '%s': what enters its loop depends on "
-                                        "what leaves it",
+                                        "node '%s': an input of its loop depends on "
+                                        "an output of the loop",
                                         tn_operation_name(op)));
   }
   if (*seen != 0) return TN_OK;
@@ -538,6 +563,7 @@ static tn_status push(finder *f, tn_operation *op)
   return TN_OK;
 }
 
+/* Adds the nodes of a unit after those of everything that it needs. */
 static tn_status add_in_order(finder *f, tn_operation *root)
 {
   tn_status st = push(f, root);

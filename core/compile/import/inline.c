@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of functions in the place of their calls. The body is made for this one call, so that what is known of the
- * arguments is known in it, and is walked as a signature of its own whose feeds are values of the plan.
+/* Replaces calls by the bodies of their functions. A body is instantiated for one call, so that it benefits from what
+ * is known of the arguments. It is walked as a signature of its own whose feeds are values of the plan.
  *
- * A call begins when all its inputs are there, and ends when all in it has ended. What has no effects need not care;
- * effects wait for the begin, and who waits for the call waits for the begin and for them. A call that may be dead
- * stays one. So does one inside of itself, one whose nodes go on where the last call of the function ended, one for
- * which the stack has no room, and what is more than a budget that grows with the graph. */
+ * A call begins when all its inputs are available, and ends when all its nodes have ended. Nodes without effects can
+ * ignore both. Nodes with effects wait for the beginning; control successors of the call wait for the beginning and for
+ * these nodes.
+ *
+ * These remain calls: a call that may be dead; a recursive call; a call of a function with seeded random ops, whose
+ * calls continue one sequence; a call for which the stack has no room; and calls beyond a budget that grows with the
+ * graph. */
 #include <core/compile/import/inline.h>
 #include <core/compile/import/loop_call.h>
 #include <core/compile/import/partial.h>
 #include <core/base/thread.h>
 #include <core/graph/function_instance.h>
 
+/* Maximum number of inlined nodes for one plan: a constant plus a multiple of the nodes of the graph and its
+ * library. */
 #define BUDGET_BASE 4096
 #define BUDGET_PER_NODE 4
-#define BODY_COST 4   /* of a body, in nodes: it is a graph of its own */
-#define MAX_DEPTH 100 /* of bodies in bodies: the walk is recursive */
-#define MAX_LOOPS 3   /* around a body: what is in a loop is compiled more than once */
+#define BODY_COST 4   /* overhead of a body, in nodes: it is a graph of its own */
+#define MAX_DEPTH 100 /* maximum nesting of bodies: the walk recurses */
+#define MAX_LOOPS 3   /* maximum loops around a body: the contents of a loop are compiled more than once */
 
 #define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL | TN_TRAIT_ENTER)
 
 /* ---- the end of a call ---- */
 
+/* Whether the end of a call waits for this node of its body. */
 static bool is_waited_for(const tn__ir_node *node)
 {
   return node->live && (node->wanted || (node->traits & HAS_EFFECT) != 0);
@@ -39,14 +45,14 @@ tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node)
   if (st == TN_OK && begin != TN__NONE) st = tn__ir_add_control(ir, *node, begin);
   for (uint32_t id = call->first; st == TN_OK && id < call->end; id++)
     if (is_waited_for(&ir->nodes[id])) st = tn__ir_add_control(ir, *node, id);
-  for (size_t i = 0; st == TN_OK && i < call->n_outputs; i++) { /* what fails in it fails in the call */
+  for (size_t i = 0; st == TN_OK && i < call->n_outputs; i++) { /* the call fails if an output fails */
     uint32_t from = ir->values[call->outputs[i]].node;
     if (from != TN__NONE && !is_waited_for(&ir->nodes[from])) st = tn__ir_add_control(ir, *node, from);
   }
   if (st != TN_OK) return st;
   tn__ir_node *done = &ir->nodes[*node];
   if (done->may_be_dead)
-    done->traits = TN_TRAIT_CONTROL_TRIGGER; /* a branch in it: the call ends, whichever is taken */
+    done->traits = TN_TRAIT_CONTROL_TRIGGER; /* the body has branches: the call ends whichever is taken */
   done->may_be_dead = false;
   call->done = *node;
   return TN_OK;
@@ -79,9 +85,9 @@ static bool has_seeds(const tn_operation *op)
   return seed != 0 || seed2 != 0;
 }
 
-/* Each call of a function goes on where the one before ended: that numbers be the same, there has to be one such
- * node. */
-static bool goes_on(const tn_graph *g)
+/* Whether a body has a seeded random op. All calls of the function continue one sequence, which needs a single node
+ * with one state: copies of the body would each begin the sequence again. */
+static bool has_sequence(const tn_graph *g)
 {
   for (size_t i = 0; i < tn_graph_n_operations(g); i++) {
     const tn_operation *op = tn_graph_operation(g, i);
@@ -90,6 +96,7 @@ static bool goes_on(const tn_graph *g)
   return false;
 }
 
+/* Whether the instance has as many inputs and outputs as the call, and its inputs have the dtypes of the arguments. */
 static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_t *args, size_t n_args,
                  size_t n_outputs)
 {
@@ -101,6 +108,7 @@ static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_
   return true;
 }
 
+/* The nodes borrow the operations of the body, so the ir keeps a reference to its graph. */
 static tn_status keep_graph(tn__ir *ir, const tn__function_instance *f)
 {
   if (!tn__grow((void **)&ir->inlined, &ir->inlined_room, ir->n_inlined + 1, sizeof *ir->inlined))
@@ -126,7 +134,8 @@ static tn_status add_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
   return tn__prune(&c);
 }
 
-/* What a body that could not be added left behind; begins of calls around it may be among that. */
+/* Removes the nodes of a body that could not be added. If the node for the beginning of an outer call is among them, it
+ * is made again when it is next needed. */
 static void undo(tn__ir *ir, struct tn__scope *scope, size_t n_nodes)
 {
   for (; scope != NULL; scope = scope->up)
@@ -148,14 +157,14 @@ tn_status tn__inline_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
   scope->depth = scope->up == NULL ? 1 : scope->up->depth + 1;
   *tn__inlined_nodes(ir) += facts.n_nodes + BODY_COST;
   tn_status st = tn__function_inline(op, k, (tn__operation_traits(op) & TN_TRAIT_LOOP_CALL) != 0, &f, ir->err);
-  if (st == TN_OK && !goes_on(f.graph) && fits(ir, &f, args, n_args, n_outputs)) {
+  if (st == TN_OK && !has_sequence(f.graph) && fits(ir, &f, args, n_args, n_outputs)) {
     st = keep_graph(ir, &f);
     if (st == TN_OK) st = add_body(ir, scope, around, &f, args, outputs);
     *done = st == TN_OK;
   }
   tn__function_instance_fini(&f);
   if (*done || st == TN_RESOURCE_EXHAUSTED) return st;
-  undo(ir, scope, n_nodes); /* whatever is wrong with it is said when it is called */
+  undo(ir, scope, n_nodes); /* if the function is wrong, the call reports that when it runs */
   return TN_OK;
 }
 
@@ -164,12 +173,12 @@ tn_status tn__inline_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
 typedef struct site {
   tn__pruner *c;
   tn_operation *op;
-  uint32_t *args;  /* n_args */
-  uint32_t *lists; /* n_lists: nodes that the call waits for, and behind them values */
+  uint32_t *args;  /* values of the inputs: n_args; owned */
+  uint32_t *lists; /* nodes that the call waits for from the front, values from the back: n_lists; owned */
   size_t n_args, n_before, n_given, n_lists;
 } site;
 
-/* What is needed for the input to be there. */
+/* Makes the call wait until the input is available. A constant without control edges always is. */
 static void wait_for(site *s, uint32_t value)
 {
   tn__ir *ir = s->c->ir;
@@ -179,7 +188,8 @@ static void wait_for(site *s, uint32_t value)
     s->lists[s->n_before++] = from;
 }
 
-/* A call whose inputs may be dead is dead when one of them is; its body's nodes would not all be. */
+/* Lists the inputs of the call and what it waits for. *ok is false if it cannot be inlined: an input is a reference, or
+ * may be dead. If an input is dead, the whole call is; after inlining, only the nodes that depend on it would be. */
 static tn_status read_inputs(site *s, bool *ok)
 {
   tn__pruner *c = s->c;
@@ -206,6 +216,7 @@ static tn_status read_inputs(site *s, bool *ok)
   return st;
 }
 
+/* Enters the call into c->calls, which takes over s->lists and outputs. */
 static tn_status remember(site *s, const struct tn__scope *scope, uint32_t *outputs, uint32_t first)
 {
   tn__pruner *c = s->c;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose condition and body are functions, as loops of the plan. They are turned from the beginning (turn.c): one
- * plan tells whether there is a first turn, another one is the body with the condition of the next turn behind it. What
- * may wait in there, results on branches, and calls that could not be inlined leave the loop to its kernel. */
+/* Replaces calls whose condition and body are functions (While) by loops of the plan. They are made as rotated loops
+ * (rotate.c): one plan computes whether there is a first iteration; the other one runs the body and then the condition
+ * of the next iteration. If something inside may wait, a result is on a branch, or a call cannot be inlined, the loop
+ * is left to its kernel, which calls the functions. */
 #include <core/compile/import/loop_call.h>
-#include <core/compile/import/turn.h>
+#include <core/compile/import/rotate.h>
 
-#define MAX_DEPTH 3 /* of loops in loops: what is around a loop is compiled twice */
-#define COST 16     /* of each of its plans, in nodes */
+#define MAX_DEPTH 3 /* maximum nesting of loops: each level may compile the loops inside it twice */
+#define COST 16     /* of each of its plans, in nodes of the inline budget */
 
-enum { CONDITION, BODY };
+enum { CONDITION, BODY }; /* index of the op's functions */
 
+/* Compiles the two plans of one loop. All pointers are borrowed. */
 typedef struct maker {
-  const tn__pruner *c;
+  const tn__pruner *c;     /* the walk that found the loop */
   struct tn__scope *scope; /* the call of the loop */
   tn_operation *op;
-  size_t n;
-  bool with_body;
+  size_t n;       /* number of loop variables */
+  bool with_body; /* the plan being compiled is the body with the condition, not the condition alone */
 } maker;
 
+/* One feed for each variable of the loop. */
 static tn_status add_feeds(tn__ir *ir, const maker *m)
 {
   tn_status st = TN_OK;
@@ -32,6 +35,7 @@ static tn_status add_feeds(tn__ir *ir, const maker *m)
   return st;
 }
 
+/* Whether the ir has a node that may wait or that calls a function. */
 static bool has_calls(const tn__ir *ir)
 {
   for (uint32_t id = ir->first; id != TN__NONE; id = ir->nodes[id].next)
@@ -39,7 +43,8 @@ static bool has_calls(const tn__ir *ir)
   return false;
 }
 
-/* One function in the plan; it begins when all that is there has ended. */
+/* Inlines function k into the plan. It begins after all nodes with effects that the plan has so far. Returns
+ * TN_UNIMPLEMENTED if the function, or a call in it, cannot be inlined. */
 static tn_status add_function(tn__ir *ir, const maker *m, uint32_t k, const uint32_t *args, uint32_t *outputs,
                               size_t n_outputs)
 {
@@ -57,6 +62,7 @@ static tn_status add_function(tn__ir *ir, const maker *m, uint32_t k, const uint
   return done && !has_calls(ir) ? TN_OK : TN_UNIMPLEMENTED;
 }
 
+/* A tn__ir_fill_fn. Outputs: the variables after an iteration (with_body only), then the condition. */
 static tn_status fill(tn__ir *ir, const void *user)
 {
   const maker *m = user;
@@ -106,7 +112,7 @@ static bool allocate(tn__plan_frame *f, size_t n)
   return true;
 }
 
-/* Nothing waits, and whatever goes round, all that a turn gives is there. */
+/* Whether nothing in the plan waits and all its outputs are always live. */
 static bool is_certain(const tn_plan *plan, size_t n_outputs)
 {
   bool certain = !plan->has_waits;
@@ -114,6 +120,7 @@ static bool is_certain(const tn_plan *plan, size_t n_outputs)
   return certain;
 }
 
+/* TN_UNIMPLEMENTED: the loop cannot be a loop of the plan. *out is set also then; the caller frees it. */
 static tn_status make_frame(maker *m, tn__plan_frame **out)
 {
   tn__plan_frame *f = *out = tn__zalloc(sizeof *f);
@@ -126,6 +133,7 @@ static tn_status make_frame(maker *m, tn__plan_frame **out)
   return st == TN_OK && !(is_certain(f->turn, m->n + 1) && is_certain(f->first, 1)) ? TN_UNIMPLEMENTED : st;
 }
 
+/* Adds the loop's node, which takes over the frame. */
 static tn_status add_loop(tn__pruner *c, const maker *m, const uint32_t *args, tn__plan_frame *frame)
 {
   tn__ir *ir = c->ir;
@@ -134,7 +142,7 @@ static tn_status add_loop(tn__pruner *c, const maker *m, const uint32_t *args, t
   if (st == TN_OK)
     st = tn__ir_add_special(ir, m->op, TN_TRAIT_ENTER | TN_TRAIT_STATEFUL, args, (uint32_t)m->n, (uint32_t)m->n, &id);
   if (st != TN_OK) {
-    tn__plan_frame_free(frame);
+    tn__plan_frame_destroy(frame);
     return st;
   }
   ir->nodes[id].frame = frame;
@@ -159,8 +167,8 @@ tn_status tn__prune_loop_call(tn__pruner *c, struct tn__scope *scope, const uint
     *done = true;
     return add_loop(c, &m, args, frame);
   }
-  tn__plan_frame_free(frame);
+  tn__plan_frame_destroy(frame);
   if (st == TN_RESOURCE_EXHAUSTED) return st;
-  tn__error_reset(c->ir->err); /* its kernel says what is wrong */
+  tn__error_reset(c->ir->err); /* if a function is wrong, the loop's kernel reports that */
   return TN_OK;
 }

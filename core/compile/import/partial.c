@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs in a plan. A feed is a node that waits until it is given, so what reads it has a condition, as behind
- * any call that waits; nothing else of the plan is special. Which feeds a fetch needs follows from its conditions. */
+/* Plans of partial runs. A feed is a node that waits until its value is given, so its readers have a condition, like
+ * those of any call that waits. Nothing else in such a plan is special. The feeds that a fetch needs follow from its
+ * conditions. */
 #include <core/compile/import/partial.h>
 
+/* Traits of a node that stands for a feed. */
 #define GIVEN (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT)
 
 /* ---- nodes ---- */
 
+/* Moves a node to the front of the order. It must not read or wait for anything. */
 static void to_front(tn__ir *ir, uint32_t id)
 {
   tn__ir_node *node = &ir->nodes[id];
@@ -20,6 +23,7 @@ static void to_front(tn__ir *ir, uint32_t id)
   ir->first = id;
 }
 
+/* The feed that replaces output 0 of op; n_feeds if there is none. */
 static uint32_t find_feed(const tn__ir *ir, const tn_operation *op)
 {
   uint32_t f = 0;
@@ -27,7 +31,9 @@ static uint32_t find_feed(const tn__ir *ir, const tn_operation *op)
   return f;
 }
 
-/* A placeholder that others wait for, or that is needed and no feed. One that is a feed waits for nothing but that. */
+/* Turns a placeholder's node into one that waits for its value. The ir has such a node if others wait for the
+ * placeholder, or if it is needed but not a feed; then it counts as missing. The node of a feed waits for its value
+ * only, so its control edges are dropped. */
 static void hold_placeholder(tn__ir *ir, uint32_t id, uint32_t *n_missing)
 {
   tn__ir_node *node = &ir->nodes[id];
@@ -44,6 +50,7 @@ static void hold_placeholder(tn__ir *ir, uint32_t id, uint32_t *n_missing)
   to_front(ir, id);
 }
 
+/* Makes the node of a feed that does not replace a placeholder's node. */
 static tn_status hold_feed(tn__ir *ir, uint32_t f)
 {
   uint32_t id, value = ir->inputs[f];
@@ -73,11 +80,12 @@ tn_status tn__ir_hold_feeds(tn__ir *ir)
   return st;
 }
 
-/* ---- what fetches need ---- */
+/* ---- the needs of fetches ---- */
 
+/* Sets of feeds: bit f is feed f, or, from n_inputs on, missing placeholder f - n_inputs. */
 typedef struct needs {
   const tn_plan *plan;
-  uint64_t *atoms; /* by atom: a set of n_words */
+  uint64_t *atoms; /* by atom: the set on which it depends, n_words */
   uint32_t n_words;
 } needs;
 
@@ -86,6 +94,7 @@ static void add_set(const needs *n, uint64_t *to, const uint64_t *from)
   for (uint32_t w = 0; w < n->n_words; w++) to[w] |= from[w];
 }
 
+/* Adds all feeds on which a context depends. */
 static void add_context(const needs *n, uint64_t *to, uint32_t context)
 {
   const tn__context *c = &n->plan->contexts[context];
@@ -95,7 +104,7 @@ static void add_context(const needs *n, uint64_t *to, uint32_t context)
   }
 }
 
-/* For a Merge every input counts: it is not known which comes. */
+/* Adds all feeds on which an instruction depends. For a Merge all inputs count: which one will be live is unknown. */
 static void add_instruction(const needs *n, uint64_t *to, uint32_t i)
 {
   const tn__plan_instr *instr = &n->plan->instrs[i];
@@ -107,7 +116,7 @@ static void add_instruction(const needs *n, uint64_t *to, uint32_t i)
   to[f / 64] |= UINT64_C(1) << f % 64;
 }
 
-/* An atom depends only on atoms in front of it. */
+/* Atoms depend only on atoms with lower numbers, so one pass is enough. */
 static void find_atoms(const needs *n)
 {
   for (uint32_t i = 0; i < n->plan->n_atoms; i++) {
@@ -124,6 +133,7 @@ static void find_atoms(const needs *n)
   }
 }
 
+/* Lists the placeholders that the plan needs and that are not feeds, by their number. */
 static tn_status list_missing(tn_plan *plan, tn__partial_plan *p)
 {
   p->missing = tn__arena_array(&plan->arena, (size_t)plan->n_instrs + 1, sizeof *p->missing);

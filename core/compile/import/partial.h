@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of partial runs: each feed is an instruction of its own, which has its turn when the feed is given. */
+/* Plans of partial runs: each feed is an instruction of its own, which runs when the feed is given. */
 #ifndef TN_CORE_COMPILE_IMPORT_PARTIAL_H
 #define TN_CORE_COMPILE_IMPORT_PARTIAL_H
 
 #include <core/compile/ir/ir.h>
 #include <core/plan/partial_plan.h>
 
-/* A node in the place of each feed, and of each placeholder that is no feed; before the passes. */
+/* Replaces each feed, and each placeholder that is not a feed, by a node that waits for its value. Call it before the
+ * passes. */
 tn_status tn__ir_hold_feeds(tn__ir *ir);
-/* Makes plan->partial; after the cut. */
+/* Sets plan->partial. Call it after tn__plan_cut. */
 tn_status tn__plan_find_needs(tn_plan *plan, tn_error *err);
 
 #endif

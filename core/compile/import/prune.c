@@ -45,9 +45,9 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
     size_t i = f->next++;
     tn_operation *op = i < n_in ? in[i].op : control[i - n_in];
     if (i < n_in && tn__is_fed(c, in[i])) continue;
-    if (i < n_in && tn__pruned(c, op)->turned) {
-      c->met_turned = true;
-      op = tn__turned(c, op);
+    if (i < n_in && tn__pruned(c, op)->rotated) {
+      c->met_rotated = true;
+      op = tn__rotated(c, op);
     }
     tn__op_state *s = &c->ops[tn__operation_id(op)];
     if (i >= n_in && tn__is_past(c, op)) continue;
@@ -60,8 +60,8 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
   return NULL;
 }
 
-/* A constant that an Enter brings into a loop is a constant inside the loop, too, so kernels may pack it. A value fed in
- * its place is not a constant. */
+/* A constant that an Enter brings into a loop is a constant inside the loop, too, so kernels may pack it. A value fed
+ * in its place is not a constant. */
 bool tn__enters_constant(const tn__pruner *c, const tn_operation *op)
 {
   for (;;) {
@@ -133,10 +133,10 @@ static tn_status order_operations(tn__pruner *c)
   }
   for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_own; i++)
     mark_own(c, spec->body->own[i]);
-  for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_turned; i++)
-    tn__pruned(c, spec->body->turned[i])->turned = tn__pruned(c, spec->body->turned[i])->cut = true;
+  for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_rotated; i++)
+    tn__pruned(c, spec->body->rotated[i])->rotated = tn__pruned(c, spec->body->rotated[i])->cut = true;
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) {
-    if (c->met_turned && i < spec->n_fetches)
+    if (c->met_rotated && i < spec->n_fetches)
       st = tn_error_set(c->ir->err, TN_UNIMPLEMENTED, "the body of a loop reads what its condition computes");
     if (st == TN_OK && !tn__is_fed(c, spec->fetches[i])) st = walk_from(c, spec->fetches[i].op);
   }
@@ -222,7 +222,7 @@ static tn_status prune_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
   uint32_t f = tn__feed_of(c, output);
   if (f != TN__NONE) return feed_value(c, f, output, out);
-  output.op = tn__turned(c, output.op);
+  output.op = tn__rotated(c, output.op);
   const tn__op_state *s = tn__pruned(c, output.op);
   if (s->call != 0) {
     *out = c->calls[s->call - 1].outputs[output.index];
@@ -275,7 +275,7 @@ static tn_status make_constant(tn__ir *ir, uint32_t id)
                                               tn_operation_name(op), tn_operation_type(op), node->n_outputs));
   tn__ir_value *v = &ir->values[node->first_value];
   tn_status st = tn__operation_take_constant(op, true, &v->constant, ir->err);
-  if (st == TN_OK) v->recipe = tn__recipe_make(op, 0, NULL, 0, v->constant);
+  if (st == TN_OK) v->recipe = tn__recipe_create(op, 0, NULL, 0, v->constant);
   if (st == TN_OK && v->recipe == NULL && tn__tensor_is_outline(v->constant)) st = tn__ir_no_memory(ir);
   if (st != TN_OK) return tn__ir_refuse(ir, op, st);
   v->kind = TN_VALUE_CONSTANT;
@@ -365,9 +365,9 @@ static bool may_come_late(const tn__ir *ir, uint32_t value)
   return tn__ir_is_late(ir, value) || tn__ir_may_be_dead(ir, value);
 }
 
-/* Input i is a reference and op takes a value: adds a node that reads the variable and replaces inputs[i] by its output.
- * The read waits for everything that op waits for, which includes its other inputs. A Merge does not wait for its other
- * inputs, and neither does its read. */
+/* Input i is a reference and op takes a value: adds a node that reads the variable and replaces inputs[i] by its
+ * output. The read waits for everything that op waits for, which includes its other inputs. A Merge does not wait for
+ * its other inputs, and neither does its read. */
 static tn_status dereference(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n_in, size_t i)
 {
   tn__ir *ir = c->ir;
@@ -401,8 +401,8 @@ tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inpu
   return st;
 }
 
-/* Traits that a node loses if it is an identity as well: in its own body, an Enter, Exit, NextIteration or LoopCond only
- * forwards its input. */
+/* Traits that a node loses if it is an identity as well: in its own body, an Enter, Exit, NextIteration or LoopCond
+ * only forwards its input. */
 #define FORWARDS (FRAME | TN_TRAIT_LOOP_COND)
 
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op)

@@ -20,8 +20,8 @@ typedef struct tn__op_state {
   uint32_t part;   /* operations in frames: union-find parent, another operation of the same loop or itself */
   uint32_t loop;   /* root of a union-find set: index of the loop; TN__NONE = none yet */
   uint8_t visit;   /* 0 = not seen, 1 = on the stack, 2 = in the order */
-  bool own;        /* belongs to the body being compiled and only forwards: its Exits, NextIterations, constant Enters */
-  bool turned;     /* a Merge replaced by its NextIteration (turn.c) */
+  bool own;        /* only forwards in the body being compiled: its Exits, NextIterations and Enters of constants */
+  bool rotated;    /* a Merge replaced by its NextIteration (rotate.c) */
   bool cut;        /* an Enter or Merge where the body being compiled begins: it runs before the body */
   bool wanted;     /* a target */
   bool leaves;     /* an Exit of a loop that is one node in the plan */
@@ -55,7 +55,7 @@ typedef struct tn__pruner {
   bool inlines;    /* the inline pass is on */
   bool has_frames; /* a loop must be replaced by a node (frames.c) */
   bool failed;     /* out of memory while walking */
-  bool met_turned; /* the walk reached a replaced Merge */
+  bool met_rotated; /* the walk reached a replaced Merge */
   /* Scratch arrays of the node being made. Making another node overwrites them. */
   uint32_t *inputs; /* its inputs */
   size_t input_room;
@@ -98,10 +98,10 @@ static inline bool tn__is_past(const tn__pruner *c, const tn_operation *op)
 }
 
 /* The operation that produces the outputs of `op` in this plan: for a replaced Merge, its NextIteration. */
-static inline tn_operation *tn__turned(const tn__pruner *c, tn_operation *op)
+static inline tn_operation *tn__rotated(const tn__pruner *c, tn_operation *op)
 {
   size_t n;
-  return tn__pruned(c, op)->turned ? tn__operation_inputs(op, &n)[1].op : op;
+  return tn__pruned(c, op)->rotated ? tn__operation_inputs(op, &n)[1].op : op;
 }
 
 /* ---- prune.c ---- */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: what has only constant inputs is computed once, here, by its own kernel, so results are the very
- * bits of a step. A node whose kernel refuses stays: running it says why. */
+/* Constant folding: a node with only constant inputs is computed once, here, by its own kernel, so the results are the
+ * same bits as in a step. A node whose kernel refuses is left for the steps, which report the error. */
 #include <core/compile/ir/ir.h>
 
-/* Of outputs that are larger than all inputs together: a Fill of a gigabyte is better made when it is needed. */
+/* Maximum bytes of outputs, unless the inputs have more: a Fill of a gigabyte is better computed when it is needed. */
 #define MAX_BYTES (UINT64_C(64) << 20)
-/* Of all that a plan folds, as the kernels say: what takes longer is left to the steps, which may not need it, and have
- * limits. */
+/* Maximum time for everything that a plan folds, in ns, as estimated by the kernels. The rest is left to the steps,
+ * which may not need it, and have time limits. */
 #define MAX_NS 2e9
 
+/* Whether values of this dtype can be constants of a plan: strings and plain elements, no handles. */
 static bool is_plain(tn_dtype dtype) { return dtype == TN_STRING || !tn__dtype_is_managed(dtype); }
 
+/* Whether all inputs are constants with elements, and the node has no effect. */
 static bool may_fold(const tn__ir *ir, const tn__ir_node *node)
 {
   if (!tn__ir_is_free(node) || node->n_inputs == 0 || node->n_outputs == 0) return false;
@@ -26,7 +28,8 @@ static bool may_fold(const tn__ir *ir, const tn__ir_node *node)
   return true;
 }
 
-/* False when the kernel refuses, or there is no memory for it now: then a step will see. */
+/* Runs the node's kernel. outputs are owned references. False if the kernel refuses or memory is exhausted: then the
+ * node is left to the steps. */
 static bool evaluate(tn__ir *ir, const tn__ir_node *node, tn_tensor **inputs, tn_tensor **outputs)
 {
   tn_error why = TN_ERROR_INIT;
@@ -44,7 +47,7 @@ static bool evaluate(tn__ir *ir, const tn__ir_node *node, tn_tensor **inputs, tn
   return st == TN_OK;
 }
 
-/* How output k of the node is had again. */
+/* The recipe by which output k of the node can be made again; NULL if it has none. */
 static tn__recipe *recipe_of(const tn__ir *ir, const tn__ir_node *node, uint32_t k, const tn_tensor *output)
 {
   if (output->bytes < TN__LARGE_CONSTANT) return NULL;
@@ -54,12 +57,13 @@ static tn__recipe *recipe_of(const tn__ir *ir, const tn__ir_node *node, uint32_t
     const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
     inputs[i] = (tn__ingredient){ v->constant, v->recipe };
   }
-  tn__recipe *r = tn__recipe_make(node->op, k, inputs, node->n_inputs, output);
+  tn__recipe *r = tn__recipe_create(node->op, k, inputs, node->n_inputs, output);
   tn__free(inputs, node->n_inputs * sizeof *inputs);
   return r;
 }
 
-/* Large outputs of known shape need not be computed yet. */
+/* Replaces the output of a node by an outline with a recipe, to be computed when the elements are first read. *done is
+ * false if it is small or its shape is unknown. */
 static tn_status promise(tn__ir *ir, uint32_t id, bool *done)
 {
   const tn__ir_node *node = &ir->nodes[id];
@@ -91,6 +95,7 @@ static tn_status promise(tn__ir *ir, uint32_t id, bool *done)
   return st;
 }
 
+/* Replaces the node by its results, and releases `outputs`. */
 static tn_status keep_results(tn__ir *ir, uint32_t id, tn_tensor **outputs)
 {
   tn_status st = TN_OK;

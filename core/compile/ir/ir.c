@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes and values that passes rewrite: the object itself. */
+/* The intermediate representation: adding, replacing and removing nodes and values. */
 #include <core/plan/frame.h>
 #include <core/compile/ir/ir.h>
 
+/* A node with one of these traits may not be removed or replaced, even if nothing reads it. */
 #define HAS_EFFECT                                                                                                    \
   (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT |              \
    TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND | \
@@ -26,7 +27,7 @@ void tn__ir_fini(tn__ir *ir)
     else tn__tensor_unref_large(ir->values[i].constant);
     tn__recipe_unref(ir->values[i].recipe);
   }
-  for (size_t i = 0; i < ir->n_nodes; i++) tn__plan_frame_free(ir->nodes[i].frame);
+  for (size_t i = 0; i < ir->n_nodes; i++) tn__plan_frame_destroy(ir->nodes[i].frame);
   tn__free(ir->nodes, ir->node_room * sizeof *ir->nodes);
   tn__free(ir->values, ir->value_room * sizeof *ir->values);
   tn__free(ir->edges, ir->edge_room * sizeof *ir->edges);
@@ -93,6 +94,7 @@ tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_o
   return st;
 }
 
+/* Inserts a node in the order. */
 static void link_before(tn__ir *ir, uint32_t id, uint32_t before)
 {
   tn__ir_node *node = &ir->nodes[id];
@@ -104,6 +106,7 @@ static void link_before(tn__ir *ir, uint32_t id, uint32_t before)
   else ir->nodes[before].prev = id;
 }
 
+/* Appends the inputs of a node to ir->edges. */
 static tn_status add_edges(tn__ir *ir, const uint32_t *inputs, uint32_t n, uint32_t *first)
 {
   if (ir->n_edges + n >= TN__NONE)
@@ -114,6 +117,7 @@ static tn_status add_edges(tn__ir *ir, const uint32_t *inputs, uint32_t n, uint3
   return TN_OK;
 }
 
+/* Adds the values of a node's outputs, as its operation declares them. */
 static tn_status add_outputs(tn__ir *ir, uint32_t id, uint32_t n_outputs)
 {
   const tn_operation *op = ir->nodes[id].op;
@@ -131,7 +135,7 @@ static tn_status add_outputs(tn__ir *ir, uint32_t id, uint32_t n_outputs)
   return TN_OK;
 }
 
-/* An effect that may change state: the ops that only make a handle or a reference change none. */
+/* Whether a node may change state. Stateful ops without inputs that make a handle or a reference do not. */
 static bool is_effect(const tn_operation *op, uint32_t traits, uint32_t n_inputs)
 {
   if (traits & (TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)) return true;
@@ -141,14 +145,14 @@ static bool is_effect(const tn_operation *op, uint32_t traits, uint32_t n_inputs
   return dtype != TN_RESOURCE && !tn__dtype_is_ref(dtype);
 }
 
-#define NODES_BETWEEN_LOOKS 256 /* whether it goes on */
+#define NODES_BETWEEN_CHECKS 256 /* for cancellation and the time limit */
 
 static tn_status add_node(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
                           uint32_t before, uint32_t *out)
 {
   if (!tn__grow((void **)&ir->nodes, &ir->node_room, ir->n_nodes + 1, sizeof *ir->nodes)) return tn__ir_no_memory(ir);
   uint32_t edges = 0;
-  tn_status st = ir->n_nodes % NODES_BETWEEN_LOOKS == 0 ? tn__prepare_check(op, ir->err) : TN_OK;
+  tn_status st = ir->n_nodes % NODES_BETWEEN_CHECKS == 0 ? tn__prepare_check(op, ir->err) : TN_OK;
   if (st == TN_OK) st = add_edges(ir, inputs, n, &edges);
   if (st != TN_OK) return st;
   uint32_t id = (uint32_t)ir->n_nodes;
@@ -193,7 +197,7 @@ tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits
 tn_status tn__ir_add_control(tn__ir *ir, uint32_t node, uint32_t to)
 {
   if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + 1, sizeof *ir->edges)) return tn__ir_no_memory(ir);
-  ir->edges[ir->n_edges++] = to; /* behind all that it has */
+  ir->edges[ir->n_edges++] = to; /* contiguous with the node's other edges */
   ir->nodes[node].n_controls++;
   ir->nodes[to].waited_for = true;
   ir->nodes[node].may_be_dead |= ir->nodes[to].may_be_dead;

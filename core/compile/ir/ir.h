@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes rewrite: the operations that a signature needs, as nodes and values that can be replaced. It lives
- * while a plan is compiled. Nodes and values are numbered and never move out of their number; nodes stand in a list in
- * an order in which they can run. */
+/* The intermediate representation that passes rewrite: the operations that a signature needs, as nodes and values that
+ * can be replaced. It exists while a plan is compiled, on one thread. Nodes and values are identified by numbers that
+ * never change; pointers to them are valid until the next one is added. Nodes are linked in an order in which they can
+ * run. */
 #ifndef TN_CORE_COMPILE_IR_IR_H
 #define TN_CORE_COMPILE_IR_IR_H
 
@@ -11,112 +12,120 @@
 
 typedef struct tn__ir_value {
   uint8_t kind;        /* TN_VALUE_FEED, _CONSTANT or _COMPUTED */
-  tn_dtype dtype;      /* no reference; TN_DTYPE_INVALID: a feed without a reader so far */
-  uint32_t node;       /* that computes it, or that has the constant; TN__NONE = none */
+  tn_dtype dtype;      /* never a reference dtype; TN_DTYPE_INVALID: a feed whose dtype its first reader decides */
+  uint32_t node;       /* computes it, or holds the constant; TN__NONE = none */
   uint32_t index;      /* output of the node, or number of the feed */
   uint32_t n_uses;     /* as inputs of live nodes and as fetches */
-  uint32_t same_as;    /* the value that replaced it, TN__NONE = none */
-  bool by_ref;         /* a reference to a variable: dtype is resource */
-  uint32_t planned;    /* its number in the plan, TN__NONE = not in the plan (yet) */
-  tn_tensor *constant; /* a reference; with a recipe it may be without elements */
-  tn__recipe *recipe;  /* of the constant, a reference; NULL = none */
-  tn_output output;    /* in the graph, or in `extra` */
+  uint32_t same_as;    /* the value that replaced it; TN__NONE = none */
+  bool by_ref;         /* a reference to a variable: dtype is TN_RESOURCE */
+  uint32_t planned;    /* its number in the plan; TN__NONE = not in the plan (yet) */
+  tn_tensor *constant; /* owned reference; NULL = not a constant. With a recipe it may be without elements */
+  tn__recipe *recipe;  /* makes the constant's elements again; owned reference; NULL = none */
+  tn_output output;    /* the output in a graph that it stands for, borrowed: its shape and name */
 } tn__ir_value;
 
 typedef struct tn__ir_node {
-  const tn_operation *op;
-  uint32_t traits;
+  const tn_operation *op; /* of the graph, an inlined body or `extra`; borrowed */
+  uint32_t traits;        /* TN_TRAIT_...: those of op, unless import changed them */
   uint32_t n_inputs, n_outputs, n_controls;
-  uint32_t edges;       /* in ir->edges: values that it reads, then nodes that it waits for */
-  uint32_t first_value; /* of its outputs */
+  uint32_t edges;       /* index in ir->edges: values that it reads, then nodes that it waits for */
+  uint32_t first_value; /* its outputs have the values from here on */
   uint32_t next, prev;  /* in the order; TN__NONE at the ends */
-  uint32_t instr;       /* in the plan; TN__NONE = none */
-  bool live;
-  bool waited_for; /* a node waits for it by a control edge */
-  bool wanted;     /* a target of the signature */
-  bool dereferences; /* reads a variable (import/dereference.c) */
-  bool may_be_dead;  /* on a branch, or after one */
-  bool late;         /* an effect, or after one: state may have changed by then (while the ir is made) */
-  struct tn__plan_frame *frame; /* a loop: owned until the plan takes it; NULL = none */
+  uint32_t instr;       /* its instruction in the plan; TN__NONE = none (yet) */
+  bool live;            /* in the order; false = removed */
+  bool waited_for;      /* a node waits for it by a control edge */
+  bool wanted;          /* a target of the signature */
+  bool dereferences;    /* reads a variable (import/dereference.c) */
+  bool may_be_dead;     /* on a branch or after one; valid during import only */
+  bool late;            /* an effect or after one, so state may have changed by then; valid during import only */
+  struct tn__plan_frame *frame; /* a loop: owned until the plan takes it over; NULL = none */
   uint32_t feed; /* 1 + the number of the feed given here during a partial run; 0 = none (import/partial.c) */
 } tn__ir_node;
 
 typedef struct tn__ir {
-  tn_graph *graph;
-  const tn__signature_spec *spec;
+  tn_graph *graph;                /* borrowed */
+  const tn__signature_spec *spec; /* borrowed */
   tn__ir_node *nodes;
   tn__ir_value *values;
-  uint32_t *edges;
-  uint32_t *inputs;  /* value of each feed */
+  uint32_t *edges;   /* see tn__ir_node.edges */
+  uint32_t *inputs;  /* value of each feed; TN__NONE = nothing reads it */
   uint32_t *outputs; /* value of each fetch */
   size_t n_nodes, node_room, n_values, value_room, n_edges, edge_room, n_live;
-  uint32_t first, last;
-  tn_graph *extra; /* operations that passes made; NULL = none yet */
-  tn_graph **inlined; /* bodies of functions that have some of the operations: references */
-  size_t n_inlined, inlined_room, n_inlined_nodes;
-  uint32_t n_extra;
-  tn__pass_note *passes; /* notes of each */
+  uint32_t first, last;  /* ends of the order; TN__NONE = no nodes */
+  tn_graph *extra;       /* operations made by passes; owned reference; NULL = none yet */
+  tn_graph **inlined;    /* bodies of inlined functions, which hold some of the operations; owned references */
+  size_t n_inlined, inlined_room;
+  size_t n_inlined_nodes; /* the inline budget's counter, if the spec has none (import/inline.h) */
+  uint32_t n_extra;       /* counter for unique names in `extra` */
+  tn__pass_note *passes;  /* what each run of a pass did */
   tn__rewrite_note *rewrites;
-  size_t n_passes, pass_room, n_rewrites, rewrite_room, n_graph, n_needed;
+  size_t n_passes, pass_room, n_rewrites, rewrite_room;
+  size_t n_graph, n_needed; /* number of nodes: of the graph, and after import */
   bool has_branches; /* some value may be dead */
-  bool partial; /* of a partial run: nodes stand for its feeds */
-  bool asked; /* kernel plugins were requested, so a step need not */
-  double folded_ns; /* estimated, of folded nodes */
-  tn_error *err;
+  bool partial;      /* of a partial run: nodes stand for its feeds */
+  bool asked;        /* kernel plugins were requested, so steps need not request them */
+  double folded_ns;  /* estimated time for all nodes folded so far */
+  tn_error *err;     /* the caller's; receives the text of every failure */
 } tn__ir;
 
-/* An empty one for a signature; before anything is added. tn__ir_fini also after a failure. */
+/* Initialises an empty ir for a signature. Call tn__ir_fini also after a failure. */
 tn_status tn__ir_init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err);
 void tn__ir_fini(tn__ir *ir);
 
 /* ---- reading ---- */
 
-/* The value that replaces this one now. */
+/* The value that currently replaces this one: itself if it was not replaced. */
 static inline uint32_t tn__ir_value_of(const tn__ir *ir, uint32_t value)
 {
   while (ir->values[value].same_as != TN__NONE) value = ir->values[value].same_as;
   return value;
 }
+/* The value that input i reads. */
 static inline uint32_t tn__ir_input(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
 {
   return tn__ir_value_of(ir, ir->edges[node->edges + i]);
 }
+/* The node of control input i. */
 static inline uint32_t tn__ir_control(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
 {
   return ir->edges[node->edges + node->n_inputs + i];
 }
-/* Whether it is there whatever else runs: no constant that waits for something, and may be dead with it. */
+/* Whether a value is a constant that is always available. A constant with control edges waits for other nodes, and may
+ * be dead with them. */
 static inline bool tn__ir_is_bare_constant(const tn__ir *ir, const tn__ir_value *v)
 {
   return v->constant != NULL && (v->node == TN__NONE || ir->nodes[v->node].n_controls == 0);
 }
-/* A reference to the elements of a constant; made for the caller if the ir has none. */
+/* Returns a new reference to a constant with its elements. Makes them if the ir has only an outline. */
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);
-/* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK. */
+/* Stores the shape that is known of a value before any step, and returns its rank; -1 = unknown. dims has room for
+ * TN_MAX_RANK; unknown dimensions are negative. */
 int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims);
-/* Whether a value is computed after an effect (while the ir is made). */
+/* Whether a value is computed after an effect. Valid during import only. */
 static inline bool tn__ir_is_late(const tn__ir *ir, uint32_t value)
 {
   const tn__ir_value *v = &ir->values[value];
   return v->node != TN__NONE && ir->nodes[v->node].late;
 }
-/* Whether a value may be on a branch that is not taken (while the ir is made; passes do not maintain it). */
+/* Whether a value may be on a branch that is not taken. Valid during import only: passes do not maintain it. */
 bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value);
 /* Whether a pass may remove or replace the node: no control edge on either side, no effect. */
 bool tn__ir_is_free(const tn__ir_node *node);
 
 /* ---- changing ---- */
 
+/* Adds a copy of `value`, with same_as and planned reset. */
 tn_status tn__ir_add_value(tn__ir *ir, tn__ir_value value, uint32_t *out);
-tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_output output,
-                              uint32_t *out); /* adds a reference */
-/* A node in front of `before` (TN__NONE: at the end), with fresh values for its outputs. */
+/* Adds a constant with a new reference to the tensor. */
+tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_output output, uint32_t *out);
+/* Adds a node before `before` (TN__NONE = at the end), with new values for its outputs. */
 tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
                           uint32_t *out);
-/* A node that is not `op`, but has its name: n_outputs values, whose dtypes and outputs the caller sets. */
+/* Adds a synthetic node at the end. It borrows the name of `op` for diagnostics only. It has n_outputs new values; the
+ * caller sets their dtypes and outputs. */
 tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
                              uint32_t n_outputs, uint32_t *out);
-/* The node, which is the last one made, waits for another one. */
+/* Makes a node wait for another one. `node` must be the one made last, because its edges have to be contiguous. */
 tn_status tn__ir_add_control(tn__ir *ir, uint32_t node, uint32_t to);
 /* All uses of `from` become uses of `to`. */
 void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to);
@@ -127,10 +136,11 @@ bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
 /* Removes nodes that are not needed any more; returns how many. */
 size_t tn__ir_sweep(tn__ir *ir);
 
-/* Replaces a node whose inputs are all constants by constants, and counts that in *changes. Their elements are computed
- * now, or, if there are many, when they are first read. Does nothing if the kernel refuses (fold.c). */
+/* If all inputs of a node are constants, replaces its outputs by constants and adds 1 to *changes. The elements are
+ * computed now, or, if there are many, when they are first read. Leaves the node unchanged if the kernel refuses
+ * (fold.c). */
 tn_status tn__ir_compute_node(tn__ir *ir, uint32_t node, size_t *changes);
-/* The same, always computed now. */
+/* The same, but the elements are always computed now. */
 tn_status tn__ir_fold_node(tn__ir *ir, uint32_t node, size_t *changes);
 
 static inline tn_status tn__ir_no_memory(const tn__ir *ir) { return tn__no_memory(ir->err, "plan", 0); }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common subexpressions: nodes of one op with equal attributes and equal inputs are one node. The walk goes in an order
- * in which they can run, so a node's inputs are merged before it is looked at. */
+/* Common subexpressions: merges nodes of one op with equal attributes and equal inputs. The walk visits nodes in an
+ * order in which they can run, so a node's inputs are merged before the node is compared. */
 #include <core/compile/ir/passes.h>
 
 #include <string.h>
 
-#define HASHED_BYTES 4096 /* of a constant: what tn__operation_same_attrs compares */
+#define HASHED_BYTES 4096 /* maximum size of a constant whose bytes tn__operation_same_attrs compares */
 
-/* Nodes by hash: open addressing, 1 + node. */
+/* Nodes by hash: open addressing. A slot has 1 + the node; 0 = empty. */
 typedef struct table {
   uint32_t *slots;
   size_t mask;
@@ -25,7 +25,7 @@ static uint64_t hash_of(const tn__ir *ir, const tn__ir_node *node)
   for (uint32_t i = 0; i < node->n_inputs; i++) h = mix(h, tn__ir_input(ir, node, i));
   if (!(node->traits & TN_TRAIT_CONSTANT)) return h;
   const tn_tensor *t = ir->values[node->first_value].constant;
-  if (t->bytes > HASHED_BYTES) return mix(h, (uint64_t)(uintptr_t)t->data); /* equal only when they are the same */
+  if (t->bytes > HASHED_BYTES) return mix(h, (uint64_t)(uintptr_t)t->data); /* equal only if it is the same memory */
   return t->bytes > 0 && !tn__dtype_is_managed(t->dtype) ? mix(h, tn__hash(t->data, t->bytes)) : h;
 }
 
@@ -37,7 +37,7 @@ static bool same(const tn__ir *ir, const tn__ir_node *a, const tn__ir_node *b)
   return strcmp(tn_operation_device(a->op), tn_operation_device(b->op)) == 0 && tn__operation_same_attrs(a->op, b->op);
 }
 
-/* What is merged gives equal outputs each time it runs. */
+/* Only nodes whose outputs are equal each time they run can be merged. */
 static bool may_merge(const tn__ir_node *node)
 {
   return tn__ir_is_free(node) && node->n_outputs > 0 && tn_operation_schema(node->op) != NULL;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control edges that hold nothing up: from constants, feeds, what hands these on, and what waits for nothing else.
- * Graphs that were frozen from functions have one from each variable's Identity to a NoOp, and from there to the
- * outputs; without them the identities go and the constants are seen. */
+/* Removes control edges that delay nothing: those from constants, feeds, nodes that forward these, and nodes that wait
+ * for nothing else. Graphs frozen from functions have an edge from each variable's Identity to a NoOp, and from there
+ * to the outputs. Without these edges, the identities can be removed and the constants are recognised. */
 #include <core/compile/ir/passes.h>
 
-/* In a loop's body a feed may have no value in an iteration. */
+/* Whether a feed of a loop's body may have no value in an iteration. */
 static bool may_be_dead(const tn__ir *ir, uint32_t feed)
 {
   return ir->spec->body != NULL && ir->spec->body->gated != NULL && ir->spec->body->gated[feed];
 }
 
-/* Whether a node is done before a step begins. Nodes in front of it in the order were looked at. */
+/* Whether a node has ended before a step begins. `idle` is valid for the nodes before it in the order. */
 static bool is_idle(const tn__ir *ir, const bool *idle, const tn__ir_node *node)
 {
   if (!(node->traits & (TN_TRAIT_CONSTANT | TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT))) return false;
@@ -27,7 +27,7 @@ static bool is_idle(const tn__ir *ir, const bool *idle, const tn__ir_node *node)
 
 static size_t drop_idle_controls(tn__ir *ir, const bool *idle, tn__ir_node *node)
 {
-  if (node->n_controls == 0) return 0; /* a graph without an edge has no list of them */
+  if (node->n_controls == 0) return 0; /* ir->edges is NULL in a graph without edges */
   uint32_t *controls = &ir->edges[node->edges + node->n_inputs], kept = 0;
   for (uint32_t i = 0; i < node->n_controls; i++)
     if (!idle[controls[i]]) controls[kept++] = controls[i];

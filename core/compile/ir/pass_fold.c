@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: every node with constant inputs alone (fold.c). */
+/* Constant folding: folds every node with only constant inputs (fold.c). */
 #include <core/compile/ir/passes.h>
 
 tn_status tn__pass_fold(tn__ir *ir, size_t *changes)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identities: what hands its inputs on is its inputs, so the constants behind the Identity nodes of frozen graphs are
- * seen as constants. One that has control edges on either side stays, so that they hold for its readers, too. */
+/* Identities: replaces the outputs of nodes that only forward their inputs by these inputs, so that constants after the
+ * Identity nodes of frozen graphs are recognised. A node with control edges on either side is left, so that these hold
+ * for its readers, too. */
 #include <core/compile/ir/passes.h>
 
-/* Of several values each is there only when all are; they are taken apart where nothing can be dead. */
+/* An identity of several values outputs them only if all are live. Its outputs can be separated only if nothing can be
+ * dead. */
 static bool may_part(const tn__ir *ir, const tn__ir_node *node) { return node->n_inputs == 1 || !ir->has_branches; }
 
 tn_status tn__pass_identity(tn__ir *ir, size_t *changes)

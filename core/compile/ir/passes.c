@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which passes there are, and their order. Those without a function of their own are the rewrites that families of ops
- * bring under the pass's name. */
+/* The passes and their order. A pass without a function of its own applies the rewrites that families of ops register
+ * under its name. */
 #include <core/compile/ir/passes.h>
 
 #include <string.h>
 
 typedef struct pass {
-  const char *name, *about;
-  tn__pass_fn run;
-  bool from_end; /* of rewrites: the order in which nodes are offered */
+  const char *name;
+  const char *about; /* description for users; NULL if the pass has run before */
+  tn__pass_fn run;   /* NULL = rewrites */
+  bool from_end;     /* rewrites only: whether nodes are offered from last to first */
 } pass;
 
 static const pass passes[] = {
   { "inline", "inlines function calls into the plan", tn__pass_inline, false },
   { "control", "removes redundant control edges", tn__pass_control, false },
   { "identity", "removes nodes that only forward their inputs", tn__pass_identity, false },
-  { "common", "merges nodes that compute the same value", tn__pass_common, false }, /* so that they are folded once */
+  { "common", "merges nodes that compute the same value", tn__pass_common, false }, /* fold then computes each once */
   { "fold", "computes nodes with only constant inputs once, at plan time", tn__pass_fold, false },
   { "common", NULL, tn__pass_common, false },
   { "algebra",
@@ -31,7 +32,7 @@ static const pass passes[] = {
 
 #define N_PASSES (sizeof passes / sizeof *passes)
 
-/* The first turn of pass i; NULL past the end. */
+/* The first entry of pass i, counting each name once; NULL past the end. */
 static const pass *first_turn(size_t i)
 {
   for (size_t at = 0; at < N_PASSES; at++) {
@@ -65,7 +66,7 @@ tn_status tn__passes_check(const char *list, tn_error *err)
       tn__text all;
       tn__text_init(&all, 1000);
       for (i = 0; (name = tn__pass_name(i)) != NULL; i++) tn__text_printf(&all, "%s%s", i == 0 ? "" : ", ", name);
-      tn_error_set(err, TN_INVALID_ARGUMENT, "option disable_passes names '%.*s'; there are: %s",
+      tn_error_set(err, TN_INVALID_ARGUMENT, "option disable_passes: unknown pass '%.*s'; the passes are: %s",
                    (int)(n > 99 ? 99 : n), at, tn__text_get(&all));
       tn__text_fini(&all);
       return TN_INVALID_ARGUMENT;
@@ -75,6 +76,7 @@ tn_status tn__passes_check(const char *list, tn_error *err)
   return TN_OK;
 }
 
+/* Runs a pass unless it is off, and appends a note of it for reports. */
 static tn_status run(tn__ir *ir, const pass *p)
 {
   if (!tn__grow((void **)&ir->passes, &ir->pass_room, ir->n_passes + 1, sizeof *ir->passes))

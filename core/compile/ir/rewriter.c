@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewrites that families of ops bring (<tenon/rewrite.h>): what they may ask and change, and the walk that offers them
- * nodes. New operations stand in a graph of the plan's own; their inputs point into the program's. */
+/* Rewrites supplied by families of ops (<tenon/rewrite.h>): the functions by which they read and change the ir, and the
+ * walk that offers them nodes. New operations are added to ir->extra, a graph of the plan's own; their inputs refer to
+ * the program's graph. */
 #include <core/compile/ir/passes.h>
 #include <string.h>
 
-#define MAX_TURNS 16 /* walks of one pass over the nodes, should rewrites undo each other */
+#define MAX_TURNS 16 /* maximum walks of one pass over the nodes, in case rewrites undo each other */
 
 struct tn_rewriter {
-  tn__ir *ir;
-  uint32_t before; /* where new nodes go: in front of this one */
-  size_t changes;
+  tn__ir *ir;      /* borrowed */
+  uint32_t before; /* new nodes are added before this one */
+  size_t changes;  /* replaced values so far */
 };
 
 /* ---- reading ---- */
@@ -58,7 +59,7 @@ const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value)
   if (v->recipe == NULL || !tn__tensor_is_outline(v->constant)) return v->constant;
   if (tn__ir_elements(rw->ir, value, &elements, NULL) != TN_OK) return NULL;
   tn_tensor_unref(v->constant);
-  v->constant = elements; /* kept: whoever asked may read on while the plan is made */
+  v->constant = elements; /* kept: the caller may use them as long as the ir exists */
   return elements;
 }
 
@@ -148,7 +149,7 @@ void tn_rewrite_copy_attrs(tn_rewriter *rw, tn_operation_builder *b, uint32_t no
   }
 }
 
-/* Shapes of the inputs are worked out in their own graphs first: the new operation's walk then finds them. */
+/* Infers the shapes of the inputs in their own graphs first, so that inference of the new operation finds them. */
 static tn_status add_inputs(tn__ir *ir, tn_operation_builder *b, const uint32_t *inputs, uint32_t n,
                             uint32_t list_first)
 {
@@ -219,6 +220,7 @@ void tn_rewrite_replace(tn_rewriter *rw, uint32_t from, uint32_t to)
 
 /* ---- the walk ---- */
 
+/* Counts one application of a rewrite for the report of the current pass. */
 static tn_status count(tn__ir *ir, const tn_rewrite_def *def)
 {
   size_t i = ir->passes[ir->n_passes - 1].first_rewrite;
@@ -231,7 +233,7 @@ static tn_status count(tn__ir *ir, const tn_rewrite_def *def)
   return TN_OK;
 }
 
-/* A node that could not run stays, to say so. */
+/* A node that has no kernel is left unchanged, so that the error is reported. */
 static bool could_run(const tn_operation *op)
 {
   const tn_kernel_def *def;
@@ -239,7 +241,9 @@ static bool could_run(const tn_operation *op)
   return tn__kernels_find(op, TN__HOST_DEVICE, &def, 1, &n, NULL) == TN_OK;
 }
 
-/* What a node that was made and not used took from its inputs is given back by the sweep. */
+/* Offers a node to the rewrites of its op until one changes it. A rewrite that fails is skipped; only lack of memory
+ * ends the pass. New nodes that a rewrite leaves unused are removed by the next sweep, which also takes back their uses
+ * of inputs. */
 static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
 {
   const tn_op_schema *schema = tn_operation_schema(rw->ir->nodes[id].op);
@@ -252,19 +256,19 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
     rw->before = id;
     tn_status st = def->apply(rw, id, &why);
     if (st == TN_RESOURCE_EXHAUSTED && tn_error_code(&why) == TN_OK)
-      st = tn__ir_no_memory(rw->ir); /* it said so there */
+      st = tn__ir_no_memory(rw->ir); /* the rewrite returned the code without a text */
     else if (st == TN_RESOURCE_EXHAUSTED) tn_error_copy(rw->ir->err, &why);
     else if (st != TN_OK)
       tn_log(TN_LOG_DEBUG, "rewrite '%s' of node '%s': %s", def->name, tn_operation_name(rw->ir->nodes[id].op),
              tn_error_message(&why));
     tn_error_clear(&why);
     if (st == TN_RESOURCE_EXHAUSTED) return st;
-    if (rw->changes != before) return count(rw->ir, def); /* the node is on its way out */
+    if (rw->changes != before) return count(rw->ir, def); /* the node has been replaced */
   }
   return TN_OK;
 }
 
-#define NODES_BETWEEN_LOOKS 64 /* whether it goes on */
+#define NODES_BETWEEN_CHECKS 64 /* for cancellation and the time limit */
 
 tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *changes)
 {
@@ -276,7 +280,7 @@ tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *
       uint32_t next = from_end ? ir->nodes[id].prev : ir->nodes[id].next;
       bool unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);
       if (!unread && tn__ir_is_free(&ir->nodes[id]) && tn_operation_schema(ir->nodes[id].op) != NULL) {
-        tn_status st = ++offered % NODES_BETWEEN_LOOKS == 0 ? tn__prepare_check(ir->nodes[id].op, ir->err) : TN_OK;
+        tn_status st = ++offered % NODES_BETWEEN_CHECKS == 0 ? tn__prepare_check(ir->nodes[id].op, ir->err) : TN_OK;
         if (st == TN_OK) st = offer(&rw, id, pass);
         if (st != TN_OK) return st;
         unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Under what conditions nodes run. A node runs when all that it reads and waits for is live; a Switch adds a condition
- * to what it hands on, a Merge, a loop and a call that may wait begin a new one. Nodes with equal conditions can stand
- * in one segment, which as a whole runs or does not. */
+/* Finds the conditions under which nodes run. A node runs if everything that it reads and waits for is live. A Switch
+ * adds a condition to its outputs. A Merge, a loop, and a call that may wait begin a new condition. Nodes with equal
+ * conditions can share a segment, which runs as a whole or not at all. */
 #include <core/compile/lower/contexts.h>
 #include <core/plan/frame.h>
 
@@ -14,6 +14,7 @@ static bool is_loop(const tn__ir_node *node) { return node->frame != NULL; }
 
 static bool loop_waits(const tn__ir_node *node) { return node->frame->body->has_waits; }
 
+/* Whether any node may have a context other than 0. */
 static bool matters(const tn__ir *ir)
 {
   const uint32_t traits = TN_TRAIT_SWITCH | TN_TRAIT_MERGE | WAITS;
@@ -27,7 +28,7 @@ static bool matters(const tn__ir *ir)
 
 static tn_status no_memory(const tn__ir *ir) { return tn__ir_no_memory(ir); }
 
-/* The context with these atoms, which rise. */
+/* The context with this list of atoms, which must be ascending. Creates it if it is new. */
 static tn_status context_of(const tn__ir *ir, tn__contexts *c, const uint32_t *list, size_t n, uint32_t *out)
 {
   *out = 0;
@@ -50,7 +51,7 @@ static tn_status context_of(const tn__ir *ir, tn__contexts *c, const uint32_t *l
   return TN_OK;
 }
 
-/* What holds when both do. */
+/* The context that holds if both hold: the union of two ascending lists. */
 static tn_status both(const tn__ir *ir, tn__contexts *c, uint32_t a, uint32_t b, uint32_t *out)
 {
   *out = a == 0 ? b : a;
@@ -70,7 +71,7 @@ static tn_status both(const tn__ir *ir, tn__contexts *c, uint32_t a, uint32_t b,
   return st;
 }
 
-/* ---- what one node needs: put together once, since it may be thousands of contexts ---- */
+/* ---- the condition of one node, united once at the end, since a node may have thousands of inputs ---- */
 
 static tn_status gather_atoms(const tn__ir *ir, tn__contexts *c, uint32_t context)
 {
@@ -81,6 +82,7 @@ static tn_status gather_atoms(const tn__ir *ir, tn__contexts *c, uint32_t contex
   return TN_OK;
 }
 
+/* Adds a context to the node's condition. */
 static tn_status gather(const tn__ir *ir, tn__contexts *c, uint32_t context)
 {
   if (context == 0 || context == c->only) return TN_OK;
@@ -98,6 +100,7 @@ static int compare_atoms(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
+/* The context of everything gathered. Begins anew for the next node. */
 static tn_status gathered(const tn__ir *ir, tn__contexts *c, uint32_t *out)
 {
   size_t n = 0;
@@ -111,7 +114,8 @@ static tn_status gathered(const tn__ir *ir, tn__contexts *c, uint32_t *out)
   return context_of(ir, c, c->gathered, n, out);
 }
 
-/* A new atom has the highest number: whatever it depends on stands before it. */
+/* Creates an atom and adds it to a context. It gets the highest number, so all atoms on which it depends have lower
+ * ones. */
 static tn_status with_atom(const tn__ir *ir, tn__contexts *c, uint32_t context, tn__atom atom, uint32_t *out)
 {
   if (!tn__grow((void **)&c->atoms, &c->atom_room, c->n_atoms + 1, sizeof *c->atoms)) return no_memory(ir);
@@ -121,7 +125,8 @@ static tn_status with_atom(const tn__ir *ir, tn__contexts *c, uint32_t context, 
   return st == TN_OK ? both(ir, c, context, alone, out) : st;
 }
 
-/* Of a side of a predicate, and of a context that is decided, one atom is made, when it is first asked for. */
+/* The same for atoms that exist once, and are created when first needed: a side of a predicate, and "context
+ * decided". */
 static tn_status with_known(const tn__ir *ir, tn__contexts *c, uint32_t context, tn__atom atom, uint32_t *out)
 {
   uint32_t *key = tn__arena_alloc(&c->keys, 3 * sizeof *key), alone;
@@ -138,7 +143,7 @@ static tn_status with_known(const tn__ir *ir, tn__contexts *c, uint32_t context,
   return both(ir, c, context, alone, out);
 }
 
-/* What holds as soon as others are decided is itself decided then. */
+/* Whether a context has only "decided" atoms. It holds as soon as they are decided, so it needs no such atom itself. */
 static bool only_waits(const tn__contexts *c, uint32_t context)
 {
   const tn__context *x = &c->contexts[context];
@@ -147,7 +152,8 @@ static bool only_waits(const tn__contexts *c, uint32_t context)
   return true;
 }
 
-/* Where nothing waits, all that stands in front is decided. */
+/* The context that holds once `decided` is decided, either way. If no earlier node may wait, all earlier contexts are
+ * decided already, because segments run in order. */
 static tn_status when_decided(const tn__ir *ir, tn__contexts *c, uint32_t decided, uint32_t *out)
 {
   *out = 0;
@@ -156,8 +162,8 @@ static tn_status when_decided(const tn__ir *ir, tn__contexts *c, uint32_t decide
   return only_waits(c, decided) ? TN_OK : with_known(ir, c, 0, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
 }
 
-/* What holds when a Merge of two sides of a branch found an input; *done is false when its inputs are something
- * else. */
+/* The context of a Merge of the two sides of one branch: the atoms that both sides have in common. *done is false if
+ * its inputs are something else, or the Merge has a condition of its own. */
 static tn_status merged_context(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node, uint32_t *out, bool *done)
 {
   *done = false;
@@ -179,13 +185,14 @@ static tn_status merged_context(const tn__ir *ir, tn__contexts *c, const tn__ir_
 
 /* ---- nodes ---- */
 
+/* The context of a value. Those of computed values are set with their node; others are found at first use. */
 static tn_status value_context(const tn__ir *ir, tn__contexts *c, uint32_t value, uint32_t *out)
 {
   const tn__ir_value *v = &ir->values[value];
   tn_status st = TN_OK;
   *out = c->values[value];
   if (*out != TN__NONE) return TN_OK;
-  *out = 0; /* computed ones were set with their node */
+  *out = 0;
   if (v->kind == TN_VALUE_CONSTANT && v->node != TN__NONE) *out = c->after[v->node];
   if (v->kind == TN_VALUE_FEED && ir->spec->body != NULL && ir->spec->body->gated != NULL &&
       ir->spec->body->gated[v->index])
@@ -194,6 +201,7 @@ static tn_status value_context(const tn__ir *ir, tn__contexts *c, uint32_t value
   return st;
 }
 
+/* A Merge runs if one of its inputs is live, so they are no condition; their contexts are only computed. */
 static tn_status gather_inputs(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node)
 {
   tn_status st = TN_OK;
@@ -211,7 +219,7 @@ static tn_status gather_controls(const tn__ir *ir, tn__contexts *c, const tn__ir
   for (uint32_t i = 0; st == TN_OK && i < node->n_controls; i++) {
     uint32_t one = c->after[tn__ir_control(ir, node, i)];
     if (one == 0) continue;
-    if (node->traits & (TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_MERGE)) /* dead ones count, too */
+    if (node->traits & (TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_MERGE)) /* dead control inputs release these, too */
       st = when_decided(ir, c, one, &one);
     if (st == TN_OK) st = gather(ir, c, one);
   }
@@ -225,13 +233,14 @@ static tn_status node_context(const tn__ir *ir, tn__contexts *c, const tn__ir_no
   return st == TN_OK ? gathered(ir, c, out) : st;
 }
 
+/* Sets c->after and the contexts of the outputs of a loop. */
 static tn_status loop_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
 {
   const tn__ir_node *node = &ir->nodes[id];
   tn_status st = TN_OK;
   bool waits = loop_waits(node);
   c->waits |= waits;
-  if (waits) st = with_atom(ir, c, 0, (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]); /* skipped, it is dead */
+  if (waits) st = with_atom(ir, c, 0, (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]); /* does not hold if skipped */
   for (uint32_t k = 0; st == TN_OK && k < node->n_outputs; k++) {
     uint32_t *of = &c->values[node->first_value + k];
     *of = c->after[id];
@@ -240,6 +249,7 @@ static tn_status loop_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
   return st;
 }
 
+/* Sets c->after and the contexts of the outputs of a node. */
 static tn_status output_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
 {
   const tn__ir_node *node = &ir->nodes[id];

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cut into segments. Instructions are put into as few of them as can be, each into the first that may hold it:
+/* Distributes the instructions over as few segments as possible: each into the first one that may hold it.
  *
- *   all of a segment have one context: it runs as a whole, or not at all
- *   what reads the value of a computed tensor to know a shape stands in a later one than the tensor's producer, and so
- * does what reads a tensor whose shape its producer chose while running a Merge, a loop, and a call that may wait have
- * one to themselves
+ * - All instructions of a segment have one context: it runs as a whole or not at all.
+ * - An instruction whose output shape depends on the value of a computed tensor is in a later segment than the tensor's
+ *   producer. So is one that reads a tensor whose shape its producer determines at run time.
+ * - A Merge, a loop, and a call that may wait each have a segment of their own.
  *
- * Segments run in the order of their numbers, so a context's segments stand behind what decides it. */
+ * Segments run in the order of their numbers, so the segments of a context have higher numbers than those that decide
+ * it. */
 #include <core/compile/lower/lower.h>
 
 #include <string.h>
 
+/* A segment being filled. */
 typedef struct place {
   uint32_t context;
-  uint8_t kind;
-  uint32_t n;             /* instructions; later: where they begin */
+  uint8_t kind; /* TN__SEGMENT_... */
+  uint32_t n;   /* number of instructions */
 } place;
 
-/* Tapes of one context, as they were begun. */
+/* The segments of one context that can hold more than one instruction: ascending numbers. */
 typedef struct tapes {
   uint32_t *at;
   size_t n, room;
@@ -25,17 +27,19 @@ typedef struct tapes {
 
 typedef struct cutter {
   tn_plan *plan;
-  uint32_t *of;      /* by instruction: its segment */
-  uint32_t *depth;   /* by context: no earlier segment; TN__NONE = not known yet */
-  tapes *tapes;      /* by context */
-  place *places;
+  uint32_t *of;    /* by instruction: its segment */
+  uint32_t *depth; /* by context: the first segment in which it is decided; TN__NONE = not known yet */
+  tapes *tapes;    /* by context */
+  place *places;   /* by segment */
   size_t n_places, room;
   tn_error *err;
 } cutter;
 
 static uint32_t later(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-static uint32_t behind_input(const cutter *c, const tn__plan_instr *instr, uint32_t k)
+/* These return the first segment that an instruction may be in because of one input, atom or context. */
+
+static uint32_t after_input(const cutter *c, const tn__plan_instr *instr, uint32_t k)
 {
   const tn_plan *plan = c->plan;
   const tn__plan_value *v = &plan->values[tn__instr_inputs(plan, instr)[k]];
@@ -46,43 +50,45 @@ static uint32_t behind_input(const cutter *c, const tn__plan_instr *instr, uint3
   return c->of[v->producer] + (apart ? 1 : 0);
 }
 
-static uint32_t behind_context(const cutter *c, uint32_t context);
+static uint32_t after_context(const cutter *c, uint32_t context);
 
-/* Atoms of a context are of instructions that stand in front of its own. */
-static uint32_t behind_atom(const cutter *c, const tn__atom *a)
+/* The instructions that decide the atoms of a context precede those in the context, so they have segments already. */
+static uint32_t after_atom(const cutter *c, const tn__atom *a)
 {
   const tn__plan_value *v = a->kind == TN__ATOM_BRANCH ? &c->plan->values[a->id] : NULL;
   if (a->kind == TN__ATOM_FEED) return 0;
-  if (a->kind == TN__ATOM_DONE) return behind_context(c, a->id);
+  if (a->kind == TN__ATOM_DONE) return after_context(c, a->id);
   if (v != NULL) return v->kind == TN_VALUE_COMPUTED ? c->of[v->producer] + 1 : 0;
   return c->of[a->id] + 1;
 }
 
-static uint32_t behind_context(const cutter *c, uint32_t context)
+static uint32_t after_context(const cutter *c, uint32_t context)
 {
   if (c->plan->n_contexts == 0) return 0;
   if (c->depth[context] != TN__NONE) return c->depth[context];
   const tn__context *x = &c->plan->contexts[context];
   uint32_t min = 0;
   for (uint32_t k = 0; k < x->n; k++)
-    min = later(min, behind_atom(c, &c->plan->atoms[c->plan->context_atoms[x->first + k]]));
+    min = later(min, after_atom(c, &c->plan->atoms[c->plan->context_atoms[x->first + k]]));
   return c->depth[context] = min;
 }
 
+/* The first segment that may hold instruction i. */
 static uint32_t earliest(const cutter *c, uint32_t i)
 {
   const tn__plan_instr *instr = &c->plan->instrs[i];
-  uint32_t min = behind_context(c, instr->context);
-  for (uint32_t k = 0; k < instr->n_inputs; k++) min = later(min, behind_input(c, instr, k));
+  uint32_t min = after_context(c, instr->context);
+  for (uint32_t k = 0; k < instr->n_inputs; k++) min = later(min, after_input(c, instr, k));
   for (uint32_t k = 0; k < instr->n_after; k++) {
     uint32_t from = tn__instr_after(c->plan, instr)[k];
     min = later(min, c->of[from] + (c->plan->instrs[from].kind != TN__SEGMENT_TAPE));
   }
   for (uint32_t k = 0; instr->input_contexts != NULL && k < instr->n_inputs; k++)
-    min = later(min, behind_context(c, instr->input_contexts[k]));
+    min = later(min, after_context(c, instr->input_contexts[k]));
   return min;
 }
 
+/* Appends a segment. */
 static tn_status add_place(cutter *c, uint32_t context, uint8_t kind, uint32_t *out)
 {
   if (!tn__grow((void **)&c->places, &c->room, c->n_places + 1, sizeof *c->places))
@@ -96,7 +102,7 @@ static tn_status add_place(cutter *c, uint32_t context, uint8_t kind, uint32_t *
   return TN_OK;
 }
 
-/* The first tape of the context from `min` on; TN__NONE: there is none. */
+/* The first tape with a number of at least `min`; TN__NONE if there is none. Binary search. */
 static uint32_t tape_from(const tapes *t, uint32_t min)
 {
   size_t begin = 0, end = t->n;
@@ -119,7 +125,8 @@ static tn_status put(cutter *c, uint32_t i)
   return st;
 }
 
-/* Puts instructions in the order of their segments; within one they stay as they were. */
+/* Sorts the instructions by segment, keeping their order within one, and makes plan->segments. Updates all references
+ * to instructions: those in ids, values and atoms. */
 static tn_status reorder(cutter *c)
 {
   tn_plan *plan = c->plan;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From nodes and values to a plan's instructions: kernels are resolved and created (no lock: operations do not
- * change). */
+/* Makes the values and instructions of a plan from the ir, and resolves and creates their kernels. Needs no lock:
+ * operations do not change. */
 #include <core/compile/lower/contexts.h>
 #include <core/plan/frame.h>
 #include <core/compile/lower/lower.h>
@@ -8,13 +8,14 @@
 #include <string.h>
 
 typedef struct emitter {
-  tn__ir *ir;
-  tn_plan *plan;
-  uint32_t n_ids;
+  tn__ir *ir;     /* borrowed */
+  tn_plan *plan;  /* borrowed */
+  uint32_t n_ids; /* used entries of plan->ids */
   tn__contexts contexts;
 } emitter;
 
-/* A large constant's elements are the plan's own, to be let go: what is said of it everywhere is its shape. */
+/* The elements of a large constant are kept apart, in to->elements, where they can be released; to->constant is an
+ * outline with its shape only. */
 static void set_constant(const emitter *e, tn__plan_value *to, const tn__ir_value *v)
 {
   tn_tensor *c = tn_tensor_ref(v->constant), *outline;
@@ -22,7 +23,7 @@ static void set_constant(const emitter *e, tn__plan_value *to, const tn__ir_valu
   if (v->recipe == NULL) return;
   if (!tn__tensor_is_outline(c)) {
     if (tn__tensor_outline(c->dtype, c->dims, c->rank, c->count, c->bytes, &outline, NULL) != TN_OK)
-      return; /* stays whole */
+      return; /* out of memory: keep the elements, without a recipe */
     to->elements = c;
     to->constant = outline;
   }
@@ -34,7 +35,8 @@ static bool is_switch(const tn__ir *ir, const tn__ir_value *v)
   return v->kind == TN_VALUE_COMPUTED && (ir->nodes[v->node].traits & TN_TRAIT_SWITCH) != 0;
 }
 
-/* What a Switch hands on is what it was given; contexts say when. */
+/* The plan's value for a value of the ir, made at first use. The outputs of a Switch are its input; contexts say when
+ * they are live. */
 static uint32_t plan_value(emitter *e, uint32_t id)
 {
   tn__ir_value *v = &e->ir->values[id];
@@ -51,6 +53,7 @@ static uint32_t plan_value(emitter *e, uint32_t id)
   return v->planned;
 }
 
+/* Makes the elements of a constant and keeps them permanently: for readers that take whole tensors. */
 static tn_status make_whole(emitter *e, uint32_t value)
 {
   tn__plan_value *v = &e->plan->values[value];
@@ -75,6 +78,8 @@ static bool needs_no_instruction(const tn__ir_node *node)
   return (node->traits & TN_TRAIT_CONSTANT) && node->n_controls == 0;
 }
 
+/* Appends the inputs and outputs of an instruction to plan->ids. An instruction that computes nothing only waits, and
+ * does so by add_after. */
 static void add_inputs(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
 {
   bool for_order_only = instr->kind == TN__SEGMENT_TAPE && instr->n_outputs == 0 && tn__instr_kernels(instr) == NULL;
@@ -85,6 +90,9 @@ static void add_inputs(emitter *e, tn__plan_instr *instr, const tn__ir_node *nod
   for (uint32_t k = 0; k < instr->n_outputs; k++) e->plan->ids[e->n_ids++] = plan_value(e, node->first_value + k);
 }
 
+/* Appends the instructions that an instruction waits for to plan->ids: those of its control edges, and those of the
+ * constants and Switches that it reads, which have instructions only if they wait for something themselves. A Switch
+ * has no inputs in the plan, so it also waits for the producer of its input. */
 static void add_after(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
 {
   const tn__ir *ir = e->ir;
@@ -93,7 +101,7 @@ static void add_after(emitter *e, tn__plan_instr *instr, const tn__ir_node *node
     uint32_t id = ir->nodes[tn__ir_control(ir, node, i)].instr;
     if (id != TN__NONE) e->plan->ids[e->n_ids++] = id;
   }
-  for (uint32_t i = 0; i < node->n_inputs; i++) { /* what a constant waits for, or a Switch, its readers wait for */
+  for (uint32_t i = 0; i < node->n_inputs; i++) {
     const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
     while (is_switch(ir, v)) {
       const tn__ir_node *from = &ir->nodes[v->node];
@@ -107,7 +115,7 @@ static void add_after(emitter *e, tn__plan_instr *instr, const tn__ir_node *node
   instr->n_after = e->n_ids - first;
 }
 
-/* A Merge or a loop reads whole tensors, also of constants. */
+/* A Merge or a loop reads whole tensors, so constants need their elements. */
 static tn_status make_inputs_whole(emitter *e, const tn__ir_node *node)
 {
   tn_status st = TN_OK;
@@ -125,7 +133,7 @@ static tn_status set_input_contexts(emitter *e, tn__plan_instr *instr, const tn_
   return TN_OK;
 }
 
-/* What the node is for the executor. */
+/* Sets the kind of segment that the instruction needs. It takes over the frame of a loop. */
 static tn_status set_kind(emitter *e, tn__plan_instr *instr, tn__ir_node *node)
 {
   tn_plan *plan = e->plan;
@@ -151,6 +159,7 @@ static tn_status set_kind(emitter *e, tn__plan_instr *instr, tn__ir_node *node)
   return TN_OK;
 }
 
+/* Creates the kernels that may compute the node. */
 static tn_status add_kernels(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
 {
   const tn__plan_kernels *kernels;
@@ -160,7 +169,7 @@ static tn_status add_kernels(emitter *e, tn__plan_instr *instr, const tn__ir_nod
                               e->ir->err);
   } else {
     instr->shape_operands = tn__schema_def(tn_operation_schema(node->op))->shape_operands;
-    st = tn__plan_kernels_make(e->plan, node->op, NULL, &kernels, e->ir->err);
+    st = tn__plan_kernels_create(e->plan, node->op, NULL, &kernels, e->ir->err);
   }
   if (st != TN_OK) return tn__ir_refuse(e->ir, node->op, st);
   atomic_init(&instr->kernels, kernels);
@@ -179,7 +188,7 @@ static tn_status emit_node(emitter *e, tn__ir_node *node)
                   !(instr.traits & (TN_TRAIT_NO_EFFECT | TN_TRAIT_IDENTITY | TN_TRAIT_CONTROL_TRIGGER));
   if (st == TN_OK && computes) st = add_kernels(e, &instr, node);
   if (st != TN_OK) {
-    tn__plan_frame_free(instr.frame);
+    tn__plan_frame_destroy(instr.frame);
     return st;
   }
   node->instr = plan->n_instrs++;
@@ -192,7 +201,7 @@ static tn_status emit_node(emitter *e, tn__ir_node *node)
   return TN_OK;
 }
 
-/* Ids that an input of a node may need: its own, and what it waits for behind Switches. */
+/* Maximum number of ids for an input of a node: its own, and the instructions that it waits for through Switches. */
 static size_t count_input(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
 {
   size_t n = 2;
@@ -201,7 +210,7 @@ static size_t count_input(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
   return n;
 }
 
-/* Room for all that could be needed. */
+/* Allocates the arrays of the plan for the maximum that the ir may need. */
 static tn_status allocate(emitter *e)
 {
   const tn__ir *ir = e->ir;
@@ -228,6 +237,7 @@ static tn_status allocate(emitter *e)
   return TN_OK;
 }
 
+/* Copies what passes did, for reports. */
 static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
 {
   plan->notes.passes = tn__arena_array(&plan->arena, ir->n_passes, sizeof *plan->notes.passes);
@@ -243,17 +253,17 @@ static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
   return TN_OK;
 }
 
-/* A constant that is fetched is copied in each step: it is whole, and stays so. */
+/* A fetched constant is copied in each step, so it keeps its elements. */
 static tn_status add_output(emitter *e, size_t i, uint32_t id)
 {
   e->plan->outputs[i] = plan_value(e, id);
   if (e->ir->spec->fetches != NULL)
-    e->plan->asked[i] = e->ir->spec->fetches[i]; /* there are none of one operation alone */
+    e->plan->asked[i] = e->ir->spec->fetches[i]; /* a plan of one operation or of functions has no fetches by name */
   e->plan->output_contexts[i] = e->contexts.any ? e->contexts.values[id] : 0;
   return make_whole(e, e->plan->outputs[i]);
 }
 
-/* Atoms name values and instructions from here on. */
+/* Copies contexts and atoms to the plan, where the ids of atoms are values and instructions of the plan. */
 static tn_status add_contexts(emitter *e)
 {
   tn__contexts *c = &e->contexts;
@@ -278,6 +288,7 @@ static tn_status add_contexts(emitter *e)
   return TN_OK;
 }
 
+/* The instructions borrow operations of inlined bodies, so the plan keeps references to their graphs. */
 static tn_status keep_bodies(tn__ir *ir, tn_plan *plan)
 {
   plan->inlined = tn__arena_array(&plan->arena, ir->n_inlined, sizeof *plan->inlined);

@@ -5,11 +5,12 @@
 
 #include <core/compile/ir/ir.h>
 
-/* Values and instructions, kernels resolved and created (emit.c). */
+/* Fills the plan with values and instructions, and creates their kernels (emit.c). The plan takes over the frames of
+ * loops; afterwards the ir can only be freed. */
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan);
-/* The cut (cut.c). */
+/* Distributes the instructions over segments and reorders them (cut.c). */
 tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err);
-/* Uses, segments and what each reads from outside (segments.c). */
+/* Makes the segments, and finds uses, entries, slots and held values (segments.c). */
 tn_status tn__plan_cut(tn_plan *plan, tn_error *err);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who reads what, and what each segment reads from outside. */
+/* Finds the uses of values, the values that follow from shapes, the entries and slots of each segment, and the values
+ * that outlive their segment. */
 #include <core/compile/lower/lower.h>
 
+/* Sets n_uses and last_use. A fetch is a use, too. */
 static void count_uses(tn_plan *plan)
 {
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
@@ -14,13 +16,13 @@ static void count_uses(tn_plan *plan)
   for (uint32_t i = 0; i < plan->n_outputs; i++) plan->values[plan->outputs[i]].n_uses++;
 }
 
-/* ---- what follows from shapes ---- */
+/* ---- values that follow from shapes ---- */
 
 #define NOT_PURE                                                                                         \
   (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
    TN_TRAIT_DYNAMIC)
 
-/* Sizes, axes, paddings: no more than a small matrix of integers. */
+/* Sizes, axes and paddings are integers of rank 2 at most. */
 static bool is_small_ints(const tn__plan_value *v)
 {
   int32_t rank;
@@ -28,6 +30,8 @@ static bool is_small_ints(const tn__plan_value *v)
   return tn_output_shape(v->output, NULL, 0, &rank, NULL) == TN_OK && rank >= 0 && rank <= 2;
 }
 
+/* Whether the outputs are small integers computed, without effects, from shapes, constants and values that follow from
+ * shapes themselves. They are computed when a layout is made, not in steps. */
 static bool follows_from_shapes(const tn_plan *plan, const tn__plan_instr *instr)
 {
   if (tn__instr_kernels(instr) == NULL || instr->n_outputs == 0 || instr->n_after != 0 || (instr->traits & NOT_PURE))
@@ -49,32 +53,37 @@ static void mark_from_shapes(tn_plan *plan)
   }
 }
 
+/* ---- entries and slots ---- */
+
+/* Whether the value of input k determines an output shape. */
 static bool is_operand(const tn__plan_instr *instr, uint32_t k)
 {
   return instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k);
 }
 
-/* What a value is to the segment that listed it last. */
+/* A value in the segment that listed it last. Marks of earlier segments are void, so they need no reset. */
 typedef struct mark {
-  uint32_t segment; /* 1 + its number; 0 = none yet */
-  uint32_t slot;    /* of an entry also its place among the entries */
+  uint32_t segment; /* tag of that segment: 1 + its number; 0 = none yet */
+  uint32_t slot;    /* for an entry, also its index among the entries */
   bool is_operand;
 } mark;
 
 typedef struct lister {
   tn_plan *plan;
   mark *marks; /* by value */
-  uint32_t *entries, *operands;
+  uint32_t *entries, *operands; /* scratch: lists of the current segment */
   size_t entry_room, operand_room;
   tn_error *err;
 } lister;
 
+/* Whether a segment reads a value as an entry: a feed, or computed by an earlier segment. */
 static bool from_outside(const tn_plan *plan, const tn__segment *s, uint32_t value)
 {
   const tn__plan_value *v = &plan->values[value];
   return v->kind == TN_VALUE_FEED || (v->kind == TN_VALUE_COMPUTED && v->producer < s->begin);
 }
 
+/* Adds a value to the entries, and to the operands if `operand`, unless it is there. */
 static tn_status list_input(lister *l, tn__segment *s, uint32_t tag, uint32_t value, bool operand)
 {
   mark *m = &l->marks[value];
@@ -93,6 +102,7 @@ static tn_status list_input(lister *l, tn__segment *s, uint32_t tag, uint32_t va
   return TN_OK;
 }
 
+/* Copies a list to the plan's arena; NULL if memory is exhausted. */
 static const uint32_t *keep(lister *l, const uint32_t *from, uint32_t n)
 {
   uint32_t *to = tn__arena_array(&l->plan->arena, (size_t)n + 1, sizeof *to);
@@ -118,7 +128,8 @@ static tn_status list_entries(lister *l, tn__segment *s, uint32_t tag)
   return s->entries == NULL || s->operands == NULL ? tn__no_memory(l->err, "plan", 0) : TN_OK;
 }
 
-/* Slots of a layout: entries, then constants and outputs as instructions first name them. Shapes change none of it. */
+/* Numbers the slots of a segment: entries first, then constants and outputs in the order in which instructions first
+ * name them. The numbers do not depend on shapes, so they hold for all layouts. */
 static void number_slots(lister *l, tn__segment *s, uint32_t tag)
 {
   tn_plan *plan = l->plan;
@@ -139,15 +150,16 @@ static void number_slots(lister *l, tn__segment *s, uint32_t tag)
   }
 }
 
-/* ---- what outlives its segment ---- */
+/* ---- values that outlive their segment ---- */
 
-typedef struct counts { /* of a segment, or where its lists begin */
+typedef struct counts { /* lengths of a segment's lists */
   uint32_t outputs, held, ends;
 } counts;
 
 static uint32_t last_reader(const tn__plan_value *v) { return v->last_use == TN__NONE ? v->producer : v->last_use; }
 
-/* A fetched value is held, too, but ends with the step: a later segment may show its memory. Those come first. */
+/* Numbers the held values. Fetched ones come first, and their number is returned: they are held until the step ends,
+ * not until their last reader has run, because an output of a later segment may be a view of their memory. */
 static uint32_t number_held(tn_plan *plan, counts *n)
 {
   for (uint32_t i = 0; i < plan->n_values; i++) plan->values[i].held = TN__NONE;
@@ -171,6 +183,7 @@ static uint32_t number_held(tn_plan *plan, counts *n)
   return n_fetched;
 }
 
+/* Fills outputs, held and ends of all segments. `to` has room for them all. */
 static void fill_lists(tn_plan *plan, uint32_t *to, uint32_t n_fetched, const counts *n)
 {
   for (uint32_t k = 0; k < plan->n_segments; k++) {
@@ -198,7 +211,8 @@ static void fill_lists(tn_plan *plan, uint32_t *to, uint32_t n_fetched, const co
   }
 }
 
-/* Where segments do not run in their order, a value goes with the last of its readers, whichever that is. */
+/* If segments may run out of order, because some wait, a held value is released by whichever reader ends last. Counts
+ * the readers; the end of the step is the reader of a fetched value. */
 static tn_status count_held_readers(tn_plan *plan, tn_error *err)
 {
   if (!plan->has_waits) return TN_OK;
@@ -209,7 +223,7 @@ static tn_status count_held_readers(tn_plan *plan, tn_error *err)
       const tn__plan_value *v = &plan->values[plan->segments[k].entries[i]];
       if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE) plan->held_readers[v->held]++;
     }
-  for (uint32_t o = 0; o < plan->n_outputs; o++) { /* the step's end reads it, too */
+  for (uint32_t o = 0; o < plan->n_outputs; o++) {
     const tn__plan_value *v = &plan->values[plan->outputs[o]];
     if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE) plan->held_readers[v->held]++;
   }
@@ -232,7 +246,8 @@ static tn_status list_held(tn_plan *plan, tn_error *err)
 
 /* ---- all of it ---- */
 
-/* What decides a branch is noted at the end of its segment. A feed and a constant are there anyway. */
+/* The values that decide branches are recorded at the end of the segment that computes them. Feeds and constants are
+ * available without that. */
 static tn_status list_predicates(tn_plan *plan, tn_error *err)
 {
   for (uint32_t i = 0; i < plan->n_atoms; i++) {

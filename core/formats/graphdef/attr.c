@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AttrValue: attributes of nodes. */
+/* AttrValue: attributes of nodes, scanned and decoded. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
@@ -7,7 +7,7 @@
 /* AttrValue */
 enum { A_LIST = 1, A_S = 2, A_I = 3, A_F = 4, A_B = 5, A_TYPE = 6, A_SHAPE = 7, A_TENSOR = 8, A_PLACEHOLDER = 9,
        A_FUNC = 10 };
-/* AttrValue.ListValue has the numbers of AttrValue, but for its functions. */
+/* AttrValue.ListValue has the field numbers of AttrValue, except for functions. */
 enum { L_FUNC = 9 };
 /* NameAttrList and its map's entries */
 enum { FUNC_NAME = 1, FUNC_ATTR = 2, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
@@ -29,6 +29,7 @@ static bool scan_entry(tn__slice proto, unsigned depth, tn__fault *fault)
   return w.error == NULL || tn__fault_of(&w, fault);
 }
 
+/* Functions nest in attributes of functions; `depth` bounds the recursion. */
 static bool scan_func(tn__slice proto, unsigned depth, tn__fault *fault)
 {
   if (depth > TN__WIRE_DEPTH) return too_deep(proto, fault);
@@ -49,7 +50,7 @@ static tn__slice func_name(tn__slice proto)
 
 /* ---- lists ---- */
 
-/* Kind of the items that a field of a list holds; TN_ATTR_NONE for a field that is none. */
+/* The kind of the items in a field of a list; TN_ATTR_NONE: not a field with items. */
 static int32_t item_kind(const tn__wire *w)
 {
   switch (w->field) {
@@ -65,7 +66,7 @@ static int32_t item_kind(const tn__wire *w)
   }
 }
 
-/* Items that a field of a list adds. */
+/* The number of items in a field of a list. */
 static size_t count_items(int32_t kind, const tn__wire *w)
 {
   size_t n = 1;
@@ -87,6 +88,7 @@ static bool check_varints(const tn__wire *w, tn__fault *fault)
   return true;
 }
 
+/* Checks a field of a list: a packed run, or an item. */
 static bool scan_item(int32_t kind, const tn__wire *w, unsigned depth, tn__fault *fault)
 {
   if (w->type != TN__WIRE_BYTES) return true;
@@ -105,6 +107,7 @@ static bool scan_item(int32_t kind, const tn__wire *w, unsigned depth, tn__fault
   }
 }
 
+/* The kind of a list is that of its first item; one without items is an empty list of unknown kind. */
 static bool scan_list(tn__slice proto, unsigned depth, tn__attr_head *out, tn__fault *fault)
 {
   tn__wire w = tn__wire_read(proto);
@@ -123,12 +126,24 @@ static bool scan_list(tn__slice proto, unsigned depth, tn__attr_head *out, tn__f
 
 /* ---- the value ---- */
 
+/* The kind of a field of wire type varint; TN_ATTR_NONE: not a value. */
+static int32_t varint_kind(uint32_t field)
+{
+  switch (field) {
+  case A_I: return TN_ATTR_INT;
+  case A_B: return TN_ATTR_BOOL;
+  case A_TYPE: return TN_ATTR_TYPE;
+  default: return TN_ATTR_NONE;
+  }
+}
+
 static void set_body(tn__attr_head *out, int32_t kind, const tn__wire *w)
 {
   out->kind = kind;
   out->body = w->bytes;
 }
 
+/* Of several values the last one counts, as in a protobuf oneof. */
 bool tn__attr_scan(tn__slice proto, unsigned depth, tn__attr_head *out, tn__fault *fault)
 {
   *out = (tn__attr_head){ .kind = TN_ATTR_NONE };
@@ -136,8 +151,8 @@ bool tn__attr_scan(tn__slice proto, unsigned depth, tn__attr_head *out, tn__faul
   tn__wire w = tn__wire_read(proto);
   while (tn__wire_next(&w)) {
     bool ok = true;
-    if (w.type == TN__WIRE_VARINT && (w.field == A_I || w.field == A_B || w.field == A_TYPE)) {
-      out->kind = w.field == A_I ? TN_ATTR_INT : w.field == A_B ? TN_ATTR_BOOL : TN_ATTR_TYPE;
+    if (w.type == TN__WIRE_VARINT && varint_kind(w.field) != TN_ATTR_NONE) {
+      out->kind = varint_kind(w.field);
       out->value = w.value;
     } else if (tn__wire_is(&w, A_F, TN__WIRE_FIXED32)) {
       out->kind = TN_ATTR_FLOAT;
@@ -168,7 +183,7 @@ static tn_status decode_text(tn__slice text, tn__arena *arena, tn__slice *out, t
   return out->data != NULL ? TN_OK : no_memory(err);
 }
 
-/* Name, and how many attributes there are. */
+/* Decodes the name and the number of attributes; the attributes stay encoded. */
 static tn_status decode_func(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__func *out, tn_error *err)
 {
   size_t n = 0;
@@ -196,10 +211,11 @@ static tn_status decode_tensor(tn__slice proto, tn_buffer *holder, tn__arena *ar
   return TN_OK;
 }
 
+/* The items of a list while they are decoded. */
 typedef struct items {
-  int32_t kind;
-  void *at; /* the first of them */
-  size_t n;
+  int32_t kind; /* of an item */
+  void *at;     /* the array, with room for all */
+  size_t n;     /* decoded so far */
 } items;
 
 static void put_number(items *list, uint64_t value)
@@ -214,6 +230,7 @@ static void put_number(items *list, uint64_t value)
 
 static void put_float(items *list, uint32_t bits) { memcpy((float *)list->at + list->n++, &bits, sizeof bits); }
 
+/* A packed run of numbers; the scan has checked it. */
 static void put_run(items *list, tn__slice run)
 {
   const uint8_t *p = (const uint8_t *)run.data, *end = p + run.size;
@@ -226,6 +243,7 @@ static void put_run(items *list, tn__slice run)
   while (p < end && tn__wire_varint(&p, end, &value)) put_number(list, value);
 }
 
+/* Adds the items of one field of the list's kind. */
 static tn_status put_item(items *list, const tn__wire *w, tn_buffer *holder, tn__arena *arena, tn_error *err)
 {
   size_t i = list->n;
@@ -245,6 +263,7 @@ static tn_status put_item(items *list, const tn__wire *w, tn_buffer *holder, tn_
   return TN_OK;
 }
 
+/* Two passes: the first one counts the items. Fields of another kind than the list's are ignored. */
 static tn_status decode_list(const tn__attr_head *head, tn_buffer *holder, tn__arena *arena, tn__attr *out,
                              tn_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a FunctionDef has beyond names and edges: attributes of its nodes, its arguments and its own. Read when somebody
- * asks, from bytes that were checked when the library was read. */
+/* The parts of a FunctionDef other than names and edges: attributes of its nodes, of its arguments and of itself. They
+ * are read on demand, from bytes that were checked when the library was read. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum { ARG_ATTR = 1 /* in ArgAttrs */ };
 typedef struct reader {
   const tn_function *f;
   tn__function_body *body;
-  tn_buffer *holder; /* of the bytes */
+  tn_buffer *holder; /* owner of the bytes; borrowed */
   tn_error *err;
 } reader;
 
@@ -29,7 +29,7 @@ static const char *copy(reader *r, tn__slice text)
 
 /* ---- attributes ---- */
 
-/* Numbers are read now, all else at the first question. */
+/* Numbers and placeholders are decoded now, other values on demand. */
 static tn_status read_attr(reader *r, tn__slice entry, tn__attr *out)
 {
   tn__attr_head head;
@@ -48,7 +48,7 @@ static tn_status read_attr(reader *r, tn__slice entry, tn__attr *out)
   return TN_OK;
 }
 
-/* Adds the entries of a map to those that op has; there is room. */
+/* Adds the entries of a map to op's attributes; make_room has reserved room. */
 static tn_status read_attrs(reader *r, tn__slice message, uint32_t field, tn_operation *op)
 {
   tn_status st = TN_OK;
@@ -59,16 +59,17 @@ static tn_status read_attrs(reader *r, tn__slice message, uint32_t field, tn_ope
   return st;
 }
 
+/* Reserves room for n attributes; slots are 16 bits wide. */
 static tn_status make_room(reader *r, size_t n, tn_operation *op)
 {
   if (n >= UINT16_MAX)
-    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "function '%s': '%s' has %zu attributes, at most %d wanted",
+    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "function '%s': '%s' has %zu attributes, at most %d are supported",
                         r->f->name, op->name, n, UINT16_MAX - 1);
   op->attrs = tn__arena_array(&r->body->arena, n, sizeof *op->attrs);
   return op->attrs == NULL ? no_memory(r) : TN_OK;
 }
 
-/* The attributes by their slots in the schema. Values are not checked: they may be placeholders. */
+/* Assigns the attributes to the slots of the schema. Values are not checked: they may be placeholders. */
 static tn_status set_slots(reader *r, tn_operation *op)
 {
   const tn_op_schema *s = op->schema;
@@ -84,6 +85,7 @@ static tn_status set_slots(reader *r, tn_operation *op)
 
 /* ---- what carries them ---- */
 
+/* An operation of a body has only names and attributes. It belongs to graph->bodies. */
 static void start(reader *r, tn_operation *op, const char *name, const char *type)
 {
   op->graph = r->f->graph->bodies;
@@ -94,6 +96,7 @@ static void start(reader *r, tn_operation *op, const char *name, const char *typ
   op->hash = tn__hash(name, op->name_size);
 }
 
+/* Reads the attributes of a node. The op may be registered, or be a function of the library, or neither. */
 static tn_status read_node(reader *r, tn__slice proto, const tn__function_node *node, tn_operation *op)
 {
   start(r, op, node->name, node->op);
@@ -110,6 +113,7 @@ static tn_status read_node(reader *r, tn__slice proto, const tn__function_node *
   return st == TN_OK ? set_slots(r, op) : st;
 }
 
+/* The nodes have the same order as f->nodes, which were read from the same bytes. */
 static tn_status read_nodes(reader *r)
 {
   tn__function_body *b = r->body;
@@ -126,7 +130,7 @@ static tn_status read_nodes(reader *r)
   return st;
 }
 
-/* An entry of a map from the number of an argument to *value. */
+/* Reads an entry of a map by argument: returns the number of the argument, and its value in *value. */
 static uint64_t argument_of(tn__slice entry, tn__wire *value)
 {
   uint64_t key = 0;
@@ -138,22 +142,24 @@ static uint64_t argument_of(tn__slice entry, tn__wire *value)
   return key;
 }
 
+/* Reads an entry of the maps arg_attr or resource_arg_unique_id. */
 static tn_status read_argument(reader *r, const tn__wire *entry)
 {
   tn__wire value = { .type = TN__WIRE_FIXED64 };
   uint64_t i = argument_of(entry->bytes, &value);
-  if (i >= r->f->schema.n_inputs) return TN_OK; /* stays among the bytes */
+  if (i >= r->f->schema.n_inputs) return TN_OK; /* no such argument: ignored, but kept in the bytes */
   if (entry->field == TN__F_RESOURCE) {
     if (value.type == TN__WIRE_VARINT) r->body->resources[i] = (int64_t)(uint32_t)value.value;
     return TN_OK;
   }
   if (value.type != TN__WIRE_BYTES) return TN_OK;
   tn_operation *op = &r->body->inputs[i];
-  op->n_attrs = 0; /* of two for one argument the last counts */
+  op->n_attrs = 0; /* of two entries for one argument the last one counts */
   tn_status st = make_room(r, tn__field_count(value.bytes, ARG_ATTR), op);
   return st == TN_OK ? read_attrs(r, value.bytes, ARG_ATTR, op) : st;
 }
 
+/* One operation for each argument, which carries its attributes. */
 static tn_status read_arguments(reader *r)
 {
   tn__function_body *b = r->body;
@@ -173,6 +179,7 @@ static tn_status read_arguments(reader *r)
   return st;
 }
 
+/* One operation that carries the function's own attributes. */
 static tn_status read_self(reader *r)
 {
   tn_operation *self = r->body->self = tn__arena_zalloc(&r->body->arena, sizeof *self);
@@ -182,7 +189,7 @@ static tn_status read_self(reader *r)
   return st == TN_OK ? read_attrs(r, r->f->proto, TN__F_ATTR, self) : st;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole body ---- */
 
 static void free_body(tn__owned *owned)
 {
@@ -191,6 +198,7 @@ static void free_body(tn__owned *owned)
   tn__free(b, sizeof *b);
 }
 
+/* The body is not visible to other threads until the caller publishes it. */
 tn_status tn__function_body_read(const tn_function *f, tn__function_body **out, tn_error *err)
 {
   *out = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of attributes and functions after their import. A graph calls these functions through its codec. */
+/* Decoding of attributes and functions after their import. A graph calls these functions through its codec, without any
+ * lock; their results are published by compare-and-swap (core/graph/attrs.c). */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
@@ -36,6 +37,7 @@ static tn_status decode_func_attr(tn__slice entry, tn_buffer *holder, tn__arena 
   return out->name == NULL ? no_memory(err) : decode_late(value, holder, arena, out, err);
 }
 
+/* One level only: a function in these attributes keeps its own attributes encoded. */
 static tn_status decode_func_attrs(const tn__func_attrs *of, tn__arena *arena, tn__attr *out, tn_error *err)
 {
   size_t i = 0;
@@ -61,7 +63,7 @@ static tn_status decode_now(tn__lazy_tensor *lazy, tn_error *err)
   return st;
 }
 
-/* From a copy in the builder's memory, for the bytes are the caller's; tensors are read now. */
+/* The bytes belong to the caller, so they are copied to the builder's memory and tensors are decoded now. */
 static tn_status set_proto(tn_operation_builder *b, tn__attr *a, tn__slice proto)
 {
   tn__attr_head head;
@@ -78,7 +80,7 @@ static tn_status set_proto(tn_operation_builder *b, tn__attr *a, tn__slice proto
   if (value.kind == TN_ATTR_TENSOR + TN_ATTR_LIST)
     for (size_t i = 0; st == TN_OK && i < value.v.list.n; i++)
       st = decode_now(((tn__lazy_tensor *const *)value.v.list.items)[i], &b->error);
-  *a = value; /* with the parts that were decoded, so that they are freed */
+  *a = value; /* also after an error, so that tensors decoded so far are freed with the builder */
   return st;
 }
 

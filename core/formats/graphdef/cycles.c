@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cycles among the nodes of an import: a depth-first walk with a stack of its own. */
+/* Cycles among the nodes of an import: a depth-first walk with a stack on the heap. */
 #include <core/formats/graphdef/import.h>
 
 typedef struct frame {
   tn_operation *op;
-  size_t next; /* data inputs, then control inputs */
+  size_t next; /* number of the next edge: data inputs, then control inputs */
 } frame;
 
 typedef struct walker {
   tn__importer *im;
-  uint8_t *seen; /* of a new node: 0 no, 1 on the stack, 2 done */
+  uint8_t *seen; /* for each new node: 0 not visited, 1 on the stack, 2 done */
   frame *stack;
   size_t depth, room;
 } walker;
 
-/* The next node to go to from f: new, and not by an edge that may close a cycle. Those are the back edges of loops, and
- * all into an op that is not registered, which could be part of a loop. */
+/* The next new node to visit from f, NULL = none. Edges that may close a cycle are skipped: back edges of loops, and
+ * all edges into an unregistered op, which may be part of a loop. */
 static tn_operation *next_edge(const walker *wk, frame *f)
 {
   size_t n = (size_t)f->op->n_inputs + f->op->n_controls;
@@ -29,6 +29,7 @@ static tn_operation *next_edge(const walker *wk, frame *f)
   return NULL;
 }
 
+/* Names the nodes of the cycle, which are the top of the stack down to `again`, in the direction of the edges. */
 static tn_status report_cycle(const walker *wk, const tn_operation *again)
 {
   tn__text t;
@@ -45,6 +46,7 @@ static tn_status report_cycle(const walker *wk, const tn_operation *again)
   return TN_INVALID_ARGUMENT; /* S-GRA-09 */
 }
 
+/* A node that is on the stack already closes a cycle. */
 static tn_status push(walker *wk, tn_operation *op)
 {
   uint8_t *seen = &wk->seen[op->id - wk->im->first];
@@ -56,6 +58,7 @@ static tn_status push(walker *wk, tn_operation *op)
   return TN_OK;
 }
 
+/* Visits everything that root depends on. */
 static tn_status walk_from(walker *wk, tn_operation *root)
 {
   if (wk->seen[root->id - wk->im->first] != 0) return TN_OK;
@@ -72,7 +75,7 @@ static tn_status walk_from(walker *wk, tn_operation *root)
 
 tn_status tn__import_check_cycles(tn__importer *im)
 {
-  if (im->n_waiting == 0) return TN_OK; /* the order of the file is one in which the nodes can run */
+  if (im->n_waiting == 0) return TN_OK; /* every edge is from an earlier node, so there is no cycle */
   size_t n = im->graph->staged - im->first;
   walker wk = { .im = im, .seen = tn__zalloc(n) };
   if (wk.seen == NULL) return tn__import_no_memory(im);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FunctionDefLibrary of a GraphDef: checked in its structure, its signatures and bodies made readable. The bytes
- * themselves are kept with the rest of the file, for export. */
+/* Reads the FunctionDefLibrary of a GraphDef: checks its structure and makes signatures, nodes and edges accessible.
+ * Attributes are read on demand (body.c). The bytes are kept with the rest of the file, for export.
+ *
+ * A function or gradient that the graph has already is skipped if it is identical, and refused otherwise. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
 
+/* Field numbers of GraphDef, FunctionDefLibrary, GradientDef, OpDef. */
 enum { G_LIBRARY = 2, L_FUNCTION = 1, L_GRADIENT = 2, GR_FUNCTION = 1, GR_GRADIENT = 2, S_NAME = 1 };
 
-/* GraphDef, library, function, node, entry, value */
-#define VALUE_DEPTH 6
+#define VALUE_DEPTH 6 /* nesting of a value: GraphDef, library, function, node, entry, value */
 
 typedef tn__library_reader reader;
 
@@ -21,13 +23,14 @@ static bool has_output(const tn_op_schema *schema, tn__slice name)
   return false;
 }
 
-/* "arg", "arg:0", "node:out", "node:out:0", "^node": what is in front must be there, and have such an output if its op
- * is registered. How many tensors an output is, a call decides. */
+/* Checks an edge: "arg", "arg:0", "node:out", "node:out:0" or "^node". The argument or node must exist, and its op, if
+ * registered, must have the output. The index is not checked: the number of tensors of an output depends on the
+ * call. */
 static tn_status check_edge(reader *r, const tn_function *f, const char *what, tn__slice text)
 {
   tn__function_edge edge;
   if (!tn__function_edge_parse(text.data, text.size, &edge))
-    return tn__in_function(r, f, what, text, "is malformed, wanted as 'x', 'node:y:0' or '^node'");
+    return tn__in_function(r, f, what, text, "is malformed, wanted for example 'x', 'node:y:0' or '^node'");
   const tn__function_node *from = tn__map_get(&r->names, edge.node.data, edge.node.size);
   if (from == NULL) return tn__in_function(r, f, what, text, "names no argument or node of it");
   if (edge.is_control) return TN_OK;
@@ -40,6 +43,7 @@ static tn_status check_edge(reader *r, const tn_function *f, const char *what, t
   return tn__in_function(r, f, what, text, "names an output that the op does not have");
 }
 
+/* Checks an entry of a map of attributes, so that decoding it later cannot fail for its encoding. */
 static tn_status check_value(reader *r, tn__slice entry)
 {
   tn__attr_head head;
@@ -51,6 +55,7 @@ static tn_status check_value(reader *r, tn__slice entry)
   return tn__library_malformed(r, fault.at, fault.what);
 }
 
+/* Reads name, op and inputs of a node, and checks the encoding of its attributes. */
 static tn_status read_node(reader *r, const tn_function *f, tn__slice proto, tn__function_node *node)
 {
   tn_status st = TN_OK;
@@ -61,7 +66,7 @@ static tn_status read_node(reader *r, const tn_function *f, tn__slice proto, tn_
   if (st == TN_OK) st = tn__library_after(r, &w);
   if (st == TN_OK) st = tn__function_add_name(r, f, name, node);
   if (st == TN_OK && !tn__op_type_is_valid(op.data, op.size))
-    st = tn__in_function(r, f, "node", name, "has no valid op");
+    st = tn__in_function(r, f, "node", name, "has an invalid op name");
   if (st == TN_OK) st = tn__library_copy(r, name, &node->name);
   if (st == TN_OK) st = tn__library_copy(r, op, &node->op);
   if (st != TN_OK) return st;
@@ -74,6 +79,7 @@ static tn_status read_node(reader *r, const tn_function *f, tn__slice proto, tn_
   return st;
 }
 
+/* After all nodes are read, because an input may name a later node. */
 static tn_status check_inputs(reader *r, const tn_function *f)
 {
   tn_status st = TN_OK;
@@ -83,9 +89,9 @@ static tn_status check_inputs(reader *r, const tn_function *f)
   return st;
 }
 
-/* ---- what it gives ---- */
+/* ---- results ---- */
 
-/* An entry of `ret`: one for an output that the signature does not have is kept among the bytes. */
+/* Reads an entry of `ret`. One for an output that the signature lacks is ignored, but kept in the bytes. */
 static tn_status read_ret(reader *r, tn_function *f, tn__slice entry)
 {
   tn__wire w = tn__wire_read(entry);
@@ -93,12 +99,12 @@ static tn_status read_ret(reader *r, tn_function *f, tn__slice entry)
   tn_status st = tn__library_after(r, &w);
   tn__slice key = tn__field_text(entry, TN__E_KEY), value = tn__field_text(entry, TN__E_VALUE);
   if (st == TN_OK) st = check_edge(r, f, "output", value);
-  if (st == TN_OK && value.data[0] == '^') return tn__in_function(r, f, "output", value, "is no tensor");
+  if (st == TN_OK && value.data[0] == '^') return tn__in_function(r, f, "output", value, "is not a tensor");
   const tn__arg_spec *output = st == TN_OK ? tn__map_get(&r->outputs, key.data, key.size) : NULL;
   return output == NULL ? st : tn__library_copy(r, value, &f->rets[output - f->schema.outputs]);
 }
 
-/* Outputs of the signature by their names. */
+/* Makes the map of the signature's outputs; of two with one name the first counts. */
 static tn_status list_outputs(reader *r, const tn_function *f)
 {
   tn_status st = TN_OK;
@@ -110,6 +116,7 @@ static tn_status list_outputs(reader *r, const tn_function *f)
   return st;
 }
 
+/* Reads an entry of `control_ret`: a name, and the node that runs for it. */
 static tn_status read_control(reader *r, tn_function *f, tn__slice entry)
 {
   tn__wire w = tn__wire_read(entry);
@@ -125,6 +132,7 @@ static tn_status read_control(reader *r, tn_function *f, tn__slice entry)
   return tn__library_copy(r, tn__field_text(entry, TN__E_KEY), &control->name);
 }
 
+/* Reads the maps `ret` and `control_ret`. */
 static tn_status read_outputs(reader *r, tn_function *f)
 {
   f->rets = tn__arena_array(r->arena, f->schema.n_outputs, sizeof *f->rets);
@@ -139,6 +147,7 @@ static tn_status read_outputs(reader *r, tn_function *f)
   return st;
 }
 
+/* Reads nodes, then checks their inputs, then reads the results. */
 static tn_status read_body(reader *r, tn_function *f)
 {
   f->nodes = tn__arena_array(r->arena, tn__field_count(f->proto, TN__F_NODE), sizeof *f->nodes);
@@ -153,6 +162,7 @@ static tn_status read_body(reader *r, tn_function *f)
 
 /* ---- the library ---- */
 
+/* Checks that all fields of a message are well-formed. */
 static tn_status whole(reader *r, tn__slice message)
 {
   tn__wire w = tn__wire_read(message);
@@ -160,7 +170,7 @@ static tn_status whole(reader *r, tn__slice message)
   return tn__library_after(r, &w);
 }
 
-/* Of the graph, or of this file so far. */
+/* Finds a function of this file so far, or of the graph. */
 static const tn_function *find_function(const reader *r, tn__slice name)
 {
   const tn_function *f = tn__map_get(&r->functions, name.data, name.size);
@@ -173,19 +183,19 @@ static const char *find_gradient(const reader *r, tn__slice function)
   return gradient != NULL ? gradient : tn__functions_gradient(r->old, function.data, function.size);
 }
 
-/* *skip: nothing is to be added. */
+/* Checks the name of a function. *skip: it need not be added. */
 static tn_status check_function(reader *r, tn__slice proto, tn__slice name, bool *skip)
 {
   *skip = true;
-  if (name.size == 0) return TN_OK; /* nothing can call it: it stays among the bytes and is not listed */
-  if (!tn__text_is_plain(name)) /* TensorFlow's own names begin with "__" and may have "<lambda>" in them */
+  if (name.size == 0) return TN_OK; /* it cannot be called: kept in the bytes, but not listed */
+  if (!tn__text_is_plain(name)) /* nothing more: TensorFlow's own names begin with "__" and may contain "<lambda>" */
     return tn__library_malformed(r, (const uint8_t *)proto.data, "a function's name has a control character");
   const tn_function *there = find_function(r, name);
   if (there != NULL)
     return tn__slice_equal(there->proto, proto)
                ? TN_OK
-               : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s' is there with another definition",
-                              r->file, there->name);
+               : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s' exists with another definition", r->file,
+                              there->name);
   if (tn__schema_find(name.data, name.size) != NULL)
     return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file,
                         tn__library_shown(name), name.data);
@@ -193,11 +203,12 @@ static tn_status check_function(reader *r, tn__slice proto, tn__slice name, bool
   return TN_OK;
 }
 
+/* Reads one FunctionDef into the new table. */
 static tn_status add_function(reader *r, tn__slice proto)
 {
   tn_status st = whole(r, proto);
   tn__slice signature = tn__field_text(proto, TN__F_SIGNATURE);
-  if (st == TN_OK && tn__field_count(proto, TN__F_SIGNATURE) > 1) /* protobuf would merge them, as its text form does */
+  if (st == TN_OK && tn__field_count(proto, TN__F_SIGNATURE) > 1) /* protobuf, and so our text form, would merge them */
     st = tn__library_malformed(r, (const uint8_t *)proto.data, "a function has two signatures");
   if (st == TN_OK) st = whole(r, signature);
   tn__slice name = tn__field_text(signature, S_NAME);
@@ -220,6 +231,7 @@ static tn_status add_function(reader *r, tn__slice proto)
   return TN_OK;
 }
 
+/* Adds a gradient. Whether both functions exist is checked at the end, because they may follow in the file. */
 static tn_status add_gradient(reader *r, tn__slice proto)
 {
   tn_status st = whole(r, proto);
@@ -241,13 +253,14 @@ static tn_status add_gradient(reader *r, tn__slice proto)
   return st;
 }
 
-/* The array of all functions with room for n more: what is written behind those that the graph has, nobody sees yet. */
+/* Makes room for n more functions in the array of all. The array may be shared with the published table: its readers do
+ * not look beyond their own count, so new items can be written after it. */
 static tn_status make_items(reader *r, size_t n)
 {
   tn__functions *t = r->table;
   if (n <= t->room - t->n) return TN_OK;
   size_t room = n > t->n ? t->n + n : 2 * t->n;
-  tn__arena_credit(r->arena, (room - n) * sizeof *t->items); /* which are not of this file */
+  tn__arena_credit(r->arena, (room - n) * sizeof *t->items); /* room for functions that are not from this file */
   tn_function **items = tn__arena_array(r->arena, room, sizeof *items);
   if (items == NULL) return tn__library_no_memory(r);
   if (t->n > 0) memcpy(items, t->items, t->n * sizeof *items);
@@ -256,6 +269,7 @@ static tn_status make_items(reader *r, size_t n)
   return TN_OK;
 }
 
+/* Begins a table that extends the graph's. It becomes visible only when it is published. */
 static tn_status start_table(reader *r, size_t n, size_t n_gradients)
 {
   tn__functions *t = r->table = tn__arena_zalloc(r->arena, sizeof *t);
@@ -280,7 +294,7 @@ static tn_status read_library(reader *r, tn__slice library)
   return st == TN_OK ? tn__library_after(r, &w) : st;
 }
 
-/* Where operations of bodies belong: nothing takes them for nodes of the graph. */
+/* Makes the graph that operations in bodies belong to, so that they are not taken for nodes of the graph. */
 static tn_status make_home(reader *r)
 {
   if (r->graph->bodies != NULL) return TN_OK;
@@ -289,7 +303,7 @@ static tn_status make_home(reader *r)
   return TN_OK;
 }
 
-/* Both functions of a new gradient are there. */
+/* Checks that both functions of each new gradient exist. */
 static tn_status check_gradients(reader *r)
 {
   for (size_t i = 0; i < r->table->n_gradients; i++) {
@@ -303,6 +317,7 @@ static tn_status check_gradients(reader *r)
   return TN_OK;
 }
 
+/* A file may have several libraries, which protobuf would merge. */
 static tn_status read_libraries(reader *r)
 {
   tn_status st = TN_OK;
@@ -314,6 +329,7 @@ static tn_status read_libraries(reader *r)
   return st;
 }
 
+/* Counts first, so that the table gets its room at once. */
 tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
                              tn_error *err)
 {
@@ -324,7 +340,7 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
   tn__wire w = tn__wire_read(bytes);
   while (st == TN_OK && tn__wire_next(&w)) {
     if (!tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) continue;
-    st = whole(&r, w.bytes); /* also one in which nothing could be counted */
+    st = whole(&r, w.bytes); /* malformed bytes would only end the counting */
     n += tn__field_count(w.bytes, L_FUNCTION);
     n_gradients += tn__field_count(w.bytes, L_GRADIENT);
   }

@@ -13,36 +13,38 @@ enum { TN__N_NAME = 1, TN__N_OP = 2, TN__N_INPUT = 3, TN__N_DEVICE = 4, TN__N_AT
        TN__E_VALUE = 2 };
 
 typedef struct tn__library_reader {
-  tn__slice bytes;
-  const char *file;
-  tn_graph *graph;
-  tn__arena *arena;
-  const tn__functions *old;
-  tn__functions *table; /* that is made; has room for all */
-  tn__map functions, gradients; /* that are new */
-  tn__map names; /* arguments and nodes of the function that is read, see below */
-  tn__map outputs; /* of its signature, by name */
-  size_t attr_room; /* of its signature */
+  tn__slice bytes;          /* of the whole file */
+  const char *file;         /* its name, for messages */
+  tn_graph *graph;          /* its lock is held for writing */
+  tn__arena *arena;         /* the graph's, with the limit of the import */
+  const tn__functions *old; /* the graph's table so far, may be NULL */
+  tn__functions *table;     /* the new table; has room for all new functions */
+  tn__map functions, gradients; /* the new ones, by name: tn_function; name of the gradient */
+  tn__map names;    /* of the current function: arguments (&tn__library_argument) and nodes (tn__function_node) */
+  tn__map outputs;  /* of the current function's signature: tn__arg_spec by name */
+  size_t attr_room; /* attributes for which the current signature has room */
   tn_error *err;
 } tn__library_reader;
 
 /* library.c */
+/* The length at which a name is cut in messages. */
 static inline int tn__library_shown(tn__slice text) { return text.size > 200 ? 200 : (int)text.size; }
-/* Adds to a map. Its memory counts as the import's, though it is freed after the import. */
+/* Adds to a map. Its memory is charged to the import's limit, although it is freed after the import. */
 tn_status tn__library_put(tn__library_reader *r, tn__map *map, tn__slice key, const void *value);
 /* Represents each argument in the map of names. */
 extern const tn__function_node tn__library_argument;
 tn_status tn__library_no_memory(tn__library_reader *r);
 tn_status tn__library_malformed(tn__library_reader *r, const uint8_t *at, const char *what);
-/* TN_OK, or the error that stopped the walk over a message. */
+/* Call it after the walk over a message: TN_OK, or the error that stopped the walk. */
 tn_status tn__library_after(tn__library_reader *r, const tn__wire *w);
-/* "FILE: function 'F': argument 'x' has a type that does not exist" */
+/* Sets an error such as "FILE: function 'F': argument 'x' has an unknown type". */
 tn_status tn__in_function(tn__library_reader *r, const tn_function *f, const char *what, tn__slice name,
                           const char *wrong);
+/* Copies a text, NUL-terminated, to the arena. */
 tn_status tn__library_copy(tn__library_reader *r, tn__slice text, const char **out);
-/* No control characters. */
+/* Whether the text has no control characters. */
 bool tn__text_is_plain(tn__slice text);
-/* Notes the name of an argument or node; node is NULL for an argument. */
+/* Records the name of an argument or node of the current function; node is NULL for an argument. */
 tn_status tn__function_add_name(tn__library_reader *r, const tn_function *f, tn__slice name,
                                 const tn__function_node *node);
 

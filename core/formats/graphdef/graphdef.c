@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format: a GraphDef's bytes. Read if no other format fits; sniff.c then names the format of a file that is no
- * GraphDef. */
+/* The format "GraphDef in protobuf's wire format". It is used if no other format fits; if reading fails, sniff.c names
+ * the format of the file. */
 #include <core/formats/file.h>
 #include <core/formats/format.h>
 #include <core/formats/graphdef/graphdef.h>

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GraphDef into a graph.
+/* Imports a GraphDef into a graph.
  *
- * The bytes are read in place: names are copied, everything else of a node that is not needed at once stays a slice of
- * them, and the graph holds them. Passes: count the nodes; read each one (name, op, attributes, types of outputs, and
- * inputs where they name nodes that came before); resolve the inputs that name nodes further down; look for cycles
- * where an edge goes backwards. The new nodes become visible at the end, all at once; when a pass fails, the graph's
- * memory and index go back to where they were. */
+ * The bytes are read in place and kept by the graph: names are copied, the other parts of a node that are not needed at
+ * once stay slices of the bytes. The passes:
+ *   1. count the nodes;
+ *   2. read each node: name, op, attributes, types of outputs, and inputs if they name earlier nodes;
+ *   3. resolve the inputs that name later nodes;
+ *   4. look for cycles, if there were such inputs.
+ * The new nodes are published at the end, all at once. If a pass fails, the graph's arena and index are restored. */
 #include <core/formats/graphdef/import.h>
 #include <core/formats/sniff.h>
 
 #include <string.h>
 
+/* Field number of GraphDef. */
 enum { G_NODE = 1 };
 
-/* A node has a name and an op of a byte each at least. */
-#define LEAST_NODE 6
+#define LEAST_NODE 6 /* bytes of the smallest valid node: a name and an op of one byte each */
 
-/* The default limit of an import's memory: a factor for each byte of the file, and a base. Nodes without inputs and
- * attributes take most memory for a byte; docs/formats.md has measurements. */
+/* The default limit of an import's memory: a factor per byte of the file, plus a base in bytes. Nodes without inputs
+ * and attributes take the most memory per byte; docs/formats.md has measurements. */
 #define BUDGET_FACTOR 64
 #define BUDGET_BASE ((size_t)16 << 20)
-/* The memory of a node outside of the arena. Storage and index double when they are full. */
+/* The memory of a node outside the arena. The factors account for storage and index that double when they are full. */
 #define NODE_BYTES (2 * sizeof(tn_operation) + 6 * sizeof(uint64_t))
 
 #define no_memory tn__import_no_memory
@@ -33,42 +35,45 @@ static size_t budget_of(const tn_import_options *o, size_t given)
   return given > (SIZE_MAX - BUDGET_BASE) / BUDGET_FACTOR ? SIZE_MAX : given * BUDGET_FACTOR + BUDGET_BASE;
 }
 
+/* Replaces the error "out of memory" by one that names the budget. */
 static void over_budget(tn__importer *im, size_t refused)
 {
   char node[256] = "";
   const char *why = im->options->budget != 0 ? "tn_import_options.budget" : "64 for each byte of the file and 16 MiB";
   if (im->at.size > 0) tn__snprintf(node, sizeof node, "node '%.*s': ", tn__import_shown(im->at), im->at.data);
-  tn__error_reset(im->err); /* the first one stays, otherwise */
+  tn__error_reset(im->err); /* tn_error_set keeps an existing error */
   tn_error_set(im->err, TN_RESOURCE_EXHAUSTED,
-               "%s: %sthe import takes more memory than its budget of %zu bytes (%s): %zu more are wanted",
+               "%s: %sthe import takes more memory than its budget of %zu bytes (%s): %zu more are needed",
                im->name, node, im->budget, why, refused);
 }
 
 /* ---- count ---- */
 
+/* Counts nodes and other fields, and refuses files that are recognisably not a GraphDef. */
 static tn_status count_nodes(tn__importer *im)
 {
   tn__wire w = tn__wire_read(im->bytes);
   while (tn__wire_next(&w)) {
     if (tn__wire_is(&w, G_NODE, TN__WIRE_BYTES)) {
       im->n_nodes++;
-      if (w.bytes.size < LEAST_NODE) break; /* reading refuses it, so the nodes after it need no room */
+      if (w.bytes.size < LEAST_NODE) break; /* it will be refused, so later nodes need no room */
     } else if (w.field == G_NODE) {
-      /* Protobuf would pass over it, and a SavedModel would be a graph without nodes. */
-      tn__fault fault = { w.at, "a node is a number: this is no GraphDef" };
+      /* Protobuf would ignore the field, and a SavedModel would be taken for a graph without nodes. */
+      tn__fault fault = { w.at, "a node is a number: this is not a GraphDef" };
       return tn__import_malformed(im, &fault);
     } else {
       im->n_rest++;
     }
   }
   if (w.error != NULL) return tn__import_malformed_field(im, &w);
-  /* Fields that protobuf passes over are all that another message has. */
+  /* To protobuf a message of another type may look like a GraphDef with unknown fields only. */
   if (im->n_nodes > 0 || im->translated || tn__sniff(im->bytes, im->name, false) == NULL) return TN_OK;
-  return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: no field of it is a node", im->name);
+  return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: it contains no node", im->name);
 }
 
 /* ---- the import ---- */
 
+/* Records the fields other than nodes, for export. */
 static tn_status keep_rest(tn__importer *im, tn__import_record **out)
 {
   tn__import_record *r = tn__arena_alloc(&im->graph->arena, sizeof *r);
@@ -84,6 +89,7 @@ static tn_status keep_rest(tn__importer *im, tn__import_record **out)
   return TN_OK;
 }
 
+/* Functions first: nodes may call them. */
 static tn_status read_all(tn__importer *im, tn__import_record **record)
 {
   tn_status st = tn__functions_read(im->graph, im->bytes, im->name, &im->functions, im->err);
@@ -95,6 +101,7 @@ static tn_status read_all(tn__importer *im, tn__import_record **record)
   return st;
 }
 
+/* Reserves room for all nodes. Charged per node, not by the growth of the storage: that depends on the graph's size. */
 static tn_status reserve(tn__importer *im)
 {
   size_t bytes, one = NODE_BYTES + (im->renames ? TN__IMPORT_ENTRY : 0);
@@ -102,10 +109,11 @@ static tn_status reserve(tn__importer *im)
   return tn__graph_reserve(im->graph, im->n_nodes, im->err);
 }
 
+/* Release order of both stores: a reader that sees a node also sees the functions that it calls. */
 static void publish(tn__importer *im, tn__import_record *record)
 {
   tn_graph *g = im->graph;
-  if (record == NULL) return; /* there is nothing in the file */
+  if (record == NULL) return; /* the file is empty */
   tn_buffer_ref(im->file);
   record->next = g->imports;
   g->imports = record;
@@ -113,13 +121,14 @@ static void publish(tn__importer *im, tn__import_record *record)
   tn__graph_publish(g);
 }
 
-/* Bytes that were translated from another format stay with the graph, so they count. */
+/* Bytes that were translated from another format are kept by the graph, so they are charged, too. */
 static tn_status begin_budget(tn__importer *im)
 {
   tn__arena_limit(&im->graph->arena, im->budget);
   return !im->translated || tn__arena_charge(&im->graph->arena, im->bytes.size) ? TN_OK : no_memory(im);
 }
 
+/* Runs the caller's check on the new nodes while they are still invisible. */
 static tn_status check_devices(const tn__importer *im)
 {
   tn_status st = TN_OK;
@@ -130,6 +139,7 @@ static tn_status check_devices(const tn__importer *im)
   return st;
 }
 
+/* The whole import, with the graph's lock held for writing. On failure the graph is as before. */
 static tn_status run(tn__importer *im)
 {
   tn_graph *g = im->graph;

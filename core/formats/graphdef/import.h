@@ -7,7 +7,8 @@
 #include <core/formats/graphdef/graphdef.h>
 #include <core/graph/functions.h>
 
-/* A cache of recent texts and their copies: most nodes of a graph share a few. An evicted text is only copied again. */
+/* A direct-mapped cache of recent texts and their copies: most nodes of a graph share a few. An evicted text is simply
+ * copied again. */
 #define TN__IMPORT_CACHE 128
 typedef struct tn__cache_entry {
   tn__slice key;
@@ -19,59 +20,60 @@ typedef struct tn__slices {
   size_t n, room;
 } tn__slices;
 
-/* The memory of an entry of a map, which is at least three eighths full. */
+/* The memory charged for an entry of a map, which is at least three eighths full. */
 #define TN__IMPORT_ENTRY (3 * sizeof(tn__map_entry))
 
 /* An entry of the input map: an input of the file, and the output of the graph that replaces it. */
 typedef struct tn__mapping {
   tn__slice node;
-  int32_t index; /* -1 = its control edge */
-  uint32_t number; /* in the options */
+  int32_t index;   /* -1 = its control edge */
+  uint32_t number; /* index of the entry in the options */
   tn_output target;
-  size_t leader; /* of control edges: the first entry with this target */
+  size_t leader; /* of a control edge: index of the first entry with this target */
   size_t pass;   /* of a leader: the last pass over a node's inputs that used it */
-  bool used;
-  bool there; /* the file has it, though no input names it */
+  bool used;     /* an input of the file was replaced by it */
+  bool there;    /* the file has this output, although no input may name it */
 } tn__mapping;
 
 typedef struct tn__importer {
-  tn_graph *graph;
-  tn_buffer *file;
-  tn__slice bytes;
+  tn_graph *graph;  /* its lock is held for writing */
+  tn_buffer *file;  /* owner of the bytes; borrowed until the import is published */
+  tn__slice bytes;  /* the GraphDef */
   const char *name; /* of the file, for messages */
-  uint32_t flags;
-  bool translated; /* the bytes are not a file's: they were made from one in another format */
+  uint32_t flags;   /* TN_IMPORT_... */
+  bool translated;  /* the bytes were translated from another format */
   tn_error *err;
-  const tn_import_options *options; /* all fields are there */
-  const tn__import_check *check; /* NULL: none */
-  size_t first; /* id of the first new node */
-  size_t n_nodes, n_rest, n_indexed;
-  const tn__functions *functions; /* the graph's and those of the file */
-  tn__slices inputs, entries; /* of the node that is read: inputs, and entries of its map of attributes */
-  tn__attr *attrs;
+  const tn_import_options *options; /* all fields are set */
+  const tn__import_check *check;    /* NULL: none */
+  size_t first;                     /* id of the first new node */
+  size_t n_nodes, n_rest;           /* nodes and other fields in the file */
+  size_t n_indexed;                 /* new nodes whose names are in the graph's index */
+  const tn__functions *functions;   /* the graph's and those of the file */
+  tn__slices inputs, entries;       /* of the current node: its inputs, and entries of its map of attributes */
+  tn__attr *attrs;                  /* of the current node */
   size_t n_attrs, attr_room;
-  tn_operation **waiting; /* nodes with an input that was not there yet; then some edge may go backwards */
+  tn_operation **waiting; /* nodes with an input that names a later node: only then may there be cycles */
   size_t n_waiting, waiting_room;
-  bool all_read;
+  bool all_read; /* all nodes have been read: names that are still unknown do not exist */
 
-  /* names (names.c) */
-  bool renames;     /* names of nodes may differ from those in the file: `nodes` maps them */
-  tn__map nodes;    /* from names of the file to operations, tn__import_left_out among them */
-  tn__slice prefix; /* with its slash */
-  tn__slices taken; /* names of the graph that new ones may meet, and those of the file: both sorted */
-  tn__slices coming;
-  tn__map unique; /* changed names: from that in the file to the new one */
-  char *text;     /* a name that is put together */
+  /* Names (names.c) */
+  bool renames;      /* names of nodes may differ from those in the file: `nodes` maps them */
+  tn__map nodes;     /* names in the file to operations, or to &tn__import_left_out */
+  tn__slice prefix;  /* with its slash */
+  tn__slices taken;  /* names in the graph that new ones may collide with, sorted */
+  tn__slices coming; /* names in the file, sorted */
+  tn__map unique;    /* changed names: name in the file to the new one */
+  char *text;        /* buffer for composing a name */
   size_t text_room;
 
-  /* inputs (map.c) */
-  tn__mapping *map; /* by node and index */
+  /* Inputs (map.c) */
+  tn__mapping *map; /* sorted by node and index */
   size_t n_map;
-  size_t pass; /* over a node's inputs */
+  size_t pass; /* number of the current pass over a node's inputs */
 
-  /* memory: the arena has a limit while an import runs, and all else that an import keeps is counted there, too */
-  size_t budget;
-  tn__slice at; /* name of the node that is read */
+  /* Memory: the arena has a limit while an import runs, and all other memory of an import is charged to it. */
+  size_t budget;  /* the limit in bytes */
+  tn__slice at;   /* name of the current node, for the error that the budget is exceeded */
   tn__cache_entry types[TN__IMPORT_CACHE], texts[TN__IMPORT_CACHE];
 } tn__importer;
 
@@ -88,45 +90,47 @@ static inline int tn__import_shown(tn__slice text) { return text.size > 200 ? 20
 
 /* ---- wanted.c ---- */
 
-/* Loads plugins that have ops which the file uses and which are not registered. The caller holds no lock. */
+/* Loads plugins that offer ops which the file uses and which are not registered. The caller holds no lock. */
 void tn__import_want_ops(const tn_graph *graph, tn__slice file);
 
 /* ---- read.c ---- */
 
-/* All nodes of the file, staged, with their inputs. */
+/* Stages all nodes of the file, with their inputs. */
 tn_status tn__import_read(tn__importer *im);
 
 /* ---- cycles.c ---- */
 
+/* Refuses cycles other than those of loops. */
 tn_status tn__import_check_cycles(tn__importer *im);
 
 /* ---- names.c ---- */
 
-/* Settles the prefix, and looks which names are taken. */
+/* Determines the prefix, and collects the names that are taken. */
 tn_status tn__import_begin_names(tn__importer *im);
 void tn__import_end_names(tn__importer *im);
-/* The name that a node of the file gets, in the graph's arena. */
+/* Returns the name that a node of the file gets, in the graph's arena. */
 tn_status tn__import_rename(tn__importer *im, tn__slice name, tn__slice *out);
 /* Renames within an attribute "_class", which names nodes to be placed on the same device as this one. */
 tn_status tn__import_rename_class(tn__importer *im, tn_operation *op, const tn__attr_head *head, tn__attr *a);
-/* A node of the file, or one of the graph where its nodes can be meant; NULL when there is none (yet). */
+/* Finds the node that an input names: one of the file, else one of the graph if inputs may refer to the graph. NULL:
+ * there is none, or not yet. */
 tn_operation *tn__import_find(const tn__importer *im, tn__slice name);
-/* The same, but of the file only. */
+/* Finds a node of the file only. */
 tn_operation *tn__import_find_new(const tn__importer *im, tn__slice name);
-/* Represents a node that was skipped. */
+/* Represents a node of the file that was left out. Never published. */
 extern const tn_operation tn__import_left_out;
 
 /* ---- map.c ---- */
 
 tn_status tn__import_begin_map(tn__importer *im);
 void tn__import_end_map(tn__importer *im);
-/* The entry of an input, marked as used; NULL: it is not mapped. */
+/* Returns the entry for an input and marks it as used; NULL: it is not mapped. */
 tn__mapping *tn__import_mapped(tn__importer *im, const tn__edge_name *edge);
-/* Whether a node, whose outputs are known, is left out because all of them are mapped. */
+/* Whether a node is left out because all of its outputs (already known) are mapped. */
 bool tn__import_is_left_out(tn__importer *im, tn__slice name, const tn_operation *op);
-/* Adds the control inputs that the options ask for. */
+/* Adds the control inputs that the options request. */
 tn_status tn__import_add_controls(tn__importer *im, tn_operation *op);
-/* The results that the caller asked for. All nodes have been read. */
+/* Makes the requested results. Call it after all nodes have been read. */
 tn_status tn__import_make_results(tn__importer *im, tn_import_results **out);
 
 #endif

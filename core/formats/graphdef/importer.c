@@ -16,6 +16,8 @@ tn_status tn__import_malformed_field(tn__importer *im, const tn__wire *w)
   return tn__import_malformed(im, &fault);
 }
 
+/* Charges the wanted growth first, so that a hostile file is stopped before the allocation; then the rest that
+ * tn__grow adds. */
 bool tn__import_grow(tn__importer *im, void **array, size_t *room, size_t wanted, size_t size)
 {
   if (wanted <= *room) return true;

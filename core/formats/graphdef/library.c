@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, names and copies of texts for the readers of a function library. */
+/* Helpers of the readers of a function library: errors, names, copies of texts. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
@@ -47,12 +47,13 @@ tn_status tn__library_put(reader *r, tn__map *map, tn__slice key, const void *va
 
 const tn__function_node tn__library_argument = { .name = "" };
 
+/* Arguments and nodes share one name space. */
 tn_status tn__function_add_name(reader *r, const tn_function *f, tn__slice name, const tn__function_node *node)
 {
   const char *what = node == NULL ? "argument" : "node";
   if (node == NULL) node = &tn__library_argument;
-  if (!tn__name_is_valid(name.data, name.size)) return tn__in_function(r, f, what, name, "has no valid name");
+  if (!tn__name_is_valid(name.data, name.size)) return tn__in_function(r, f, what, name, "has an invalid name");
   if (tn__map_get(&r->names, name.data, name.size) != NULL)
-    return tn__in_function(r, f, what, name, "is there twice");
+    return tn__in_function(r, f, what, name, "occurs twice");
   return tn__library_put(r, &r->names, name, node);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input map of an import, the control inputs that it adds, and its results. */
+/* The input map of an import, the control inputs that it adds, and its results.
+ *
+ * The input map is sorted by length of the node's name, name, and index, so that all outputs of a node are adjacent. */
 #include <core/formats/graphdef/import.h>
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static int compare_mappings(const void *a, const void *b)
   return compare_keys(m->node, m->index, b);
 }
 
-/* Finds control edges that were mapped to one operation. */
+/* Finds control edges that are mapped to the same operation: a node must wait for it only once. */
 static tn_status find_leaders(tn__importer *im)
 {
   tn__map leaders;
@@ -41,6 +43,7 @@ static tn_status find_leaders(tn__importer *im)
   return st;
 }
 
+/* Makes the sorted table of the input map. The options have been checked. */
 tn_status tn__import_begin_map(tn__importer *im)
 {
   const tn_import_options *o = im->options;
@@ -63,7 +66,7 @@ tn_status tn__import_begin_map(tn__importer *im)
 
 void tn__import_end_map(tn__importer *im) { tn__free(im->map, im->n_map * sizeof *im->map); }
 
-/* The first entry that is not below the key; n_map when there is none. */
+/* The index of the first entry that is not below the key; n_map if there is none. */
 static size_t find_place(const tn__importer *im, tn__slice node, int32_t index)
 {
   size_t low = 0, high = im->n_map;
@@ -90,6 +93,7 @@ tn__mapping *tn__import_mapped(tn__importer *im, const tn__edge_name *edge)
   return m;
 }
 
+/* The entries of a node are adjacent, so it suffices to look at the first and the last output. */
 bool tn__import_is_left_out(tn__importer *im, tn__slice name, const tn_operation *op)
 {
   if (op->n_outputs == 0 || im->n_map < op->n_outputs) return false;
@@ -101,7 +105,7 @@ bool tn__import_is_left_out(tn__importer *im, tn__slice name, const tn_operation
 
 /* ---- control inputs ---- */
 
-/* Whether the node waits, by one of its own inputs, for a node of the file, which then waits for the control inputs. */
+/* Whether the node depends on another node of the file. Then it follows the control inputs through that one. */
 static bool waits_for_new(const tn__importer *im, const tn_operation *op)
 {
   for (uint32_t i = 0; i < op->n_inputs; i++)
@@ -118,6 +122,7 @@ static bool has_control(const tn_operation *op, const tn_operation *input)
   return false;
 }
 
+/* Duplicates of existing control inputs are left out. */
 tn_status tn__import_add_controls(tn__importer *im, tn_operation *op)
 {
   if (waits_for_new(im, op)) return TN_OK;
@@ -140,14 +145,15 @@ tn_status tn__import_add_controls(tn__importer *im, tn_operation *op)
 
 /* ---- results ---- */
 
+/* One heap block with all of its arrays and texts; the caller of the import owns it. */
 struct tn_import_results {
-  size_t bytes; /* of this block, all that follows included */
-  size_t first, n_new;
-  const char *prefix;
+  size_t bytes;        /* of the whole block */
+  size_t first, n_new; /* id of the first new operation, and their number */
+  const char *prefix;  /* without its slash */
   tn_output *outputs;
   tn_operation **operations;
-  const char **unused; /* keys of the input map */
-  bool *missing;       /* of each of them: the file does not have it either */
+  const char **unused; /* keys of the input map that no input has used */
+  bool *missing;       /* for each of them: the file does not have the output */
   size_t n_outputs, n_operations, n_unused;
 };
 
@@ -156,19 +162,20 @@ static tn_status return_error(tn__importer *im, const char *what, const char *na
   return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: return %s '%.200s' %s", im->name, what, name, wrong);
 }
 
+/* A mapped output is returned as its target. */
 static tn_status return_output(tn__importer *im, const char *name, tn_output *out)
 {
   tn__edge_name edge;
   if (!tn__edge_name_parse(name, strlen(name), &edge) || edge.is_control)
-    return return_error(im, "output", name, "is no name of an output, as 'node:0'");
+    return return_error(im, "output", name, "is not an output name such as 'node:0'");
   const tn__mapping *mapped = find_entry(im, &edge);
   if (mapped != NULL) {
     *out = mapped->target;
     return TN_OK;
   }
   tn_operation *op = tn__import_find_new(im, edge.node);
-  if (op == NULL) return return_error(im, "output", name, "is of no node of the file");
-  if (op == &tn__import_left_out) return return_error(im, "output", name, "is of a node with fewer outputs");
+  if (op == NULL) return return_error(im, "output", name, "belongs to no node of the file");
+  if (op == &tn__import_left_out) return return_error(im, "output", name, "belongs to a node with fewer outputs");
   bool opaque = op->schema == NULL && op->n_outputs == 0;
   if (!opaque && (uint32_t)edge.index >= op->n_outputs)
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: return output '%.200s': node '%s' (%s) has %u outputs",
@@ -180,7 +187,7 @@ static tn_status return_output(tn__importer *im, const char *name, tn_output *ou
 static tn_status return_operation(tn__importer *im, const char *name, tn_operation **out)
 {
   *out = tn__import_find_new(im, tn__slice_of(name));
-  if (*out == NULL) return return_error(im, "operation", name, "is no node of the file");
+  if (*out == NULL) return return_error(im, "operation", name, "is not a node of the file");
   if (*out != &tn__import_left_out) return TN_OK;
   return return_error(im, "operation", name, "is left out because its outputs are mapped");
 }
@@ -194,7 +201,7 @@ static bool is_there(const tn__importer *im, const tn__mapping *m)
   return m->index < 0 || (op->schema == NULL && op->n_outputs == 0) || (uint32_t)m->index < op->n_outputs;
 }
 
-/* Room for all of it in one block, and the arrays set to their places. */
+/* Allocates the block and sets the pointers to its parts, in the order of falling alignment. */
 static tn_import_results *allocate_results(const tn__importer *im)
 {
   const tn_import_options *o = im->options;
@@ -225,7 +232,7 @@ static tn_import_results *allocate_results(const tn__importer *im)
   return r;
 }
 
-/* Prefix and unused keys. */
+/* Fills in the prefix and the unused keys. */
 static void fill_texts(const tn__importer *im, tn_import_results *r)
 {
   char *to = (char *)r + (r->prefix - (const char *)r);
@@ -243,6 +250,7 @@ static void fill_texts(const tn__importer *im, tn_import_results *r)
   }
 }
 
+/* A name that cannot be returned is an error of the import. */
 tn_status tn__import_make_results(tn__importer *im, tn_import_results **out)
 {
   const tn_import_options *o = im->options;

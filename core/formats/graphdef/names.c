@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that the nodes of a file get in the graph: a prefix, and a number where a name is taken.
+/* Names that the nodes of a file get in the graph: with a prefix, and with a number if the name is taken.
  *
- * A name is taken when a node has it, or when a node's name begins with it and a slash: it is a scope then. Both
- * questions are asked of sorted lists of names, since a list of all scopes would be quadratic in the length of a
- * hostile name. */
+ * A name is taken if a node has it, or if it is a scope: the name of a node begins with it and a slash. Both are looked
+ * up in sorted lists of names, because a set of all scopes would be quadratic in the length of a hostile name. */
 #include <core/formats/graphdef/import.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Field numbers of GraphDef and NodeDef. */
 enum { G_NODE = 1, N_NAME = 1 };
 
 const tn_operation tn__import_left_out;
@@ -34,7 +34,7 @@ static bool begins_with(tn__slice text, tn__slice with)
   return text.size >= with.size && (with.size == 0 || memcmp(text.data, with.data, with.size) == 0);
 }
 
-/* The first name that is not below `key`; an empty text past the end. */
+/* The first name that is not below `key`; empty if there is none. */
 static tn__slice at_least(const tn__slices *names, tn__slice key)
 {
   size_t low = 0, high = names->n;
@@ -48,7 +48,7 @@ static tn__slice at_least(const tn__slices *names, tn__slice key)
   return low < names->n ? names->at[low] : (tn__slice){ "", 0 };
 }
 
-/* Whether a node has this name or it is a scope. Behind the name there is room for a slash. */
+/* Whether a node has this name or it is a scope. There must be room for a slash after the name. */
 static bool is_taken(const tn__slices *names, char *name, size_t size)
 {
   tn__slice node = { name, size }, scope = { name, size + 1 };
@@ -61,7 +61,7 @@ static bool is_taken(const tn__slices *names, char *name, size_t size)
   return taken;
 }
 
-/* Names of the graph that begin with `with`. */
+/* Collects the names in the graph that begin with `with`. */
 static tn_status list_taken(tn__importer *im, tn__slice with)
 {
   for (size_t i = 0; i < im->first; i++) {
@@ -73,6 +73,7 @@ static tn_status list_taken(tn__importer *im, tn__slice with)
   return TN_OK;
 }
 
+/* Collects the names in the file. */
 static tn_status list_coming(tn__importer *im)
 {
   tn__wire w = tn__wire_read(im->bytes);
@@ -88,11 +89,11 @@ static tn_status list_coming(tn__importer *im)
   return TN_OK;
 }
 
-/* ---- names that nobody has ---- */
+/* ---- unused names ---- */
 
 enum { SUFFIX = 24 }; /* room for _, a number, a slash and a NUL */
 
-/* before + name into im->text, with room for a suffix. */
+/* Writes before + name to im->text, with room for a suffix. */
 static tn_status put_text(tn__importer *im, tn__slice before, tn__slice name)
 {
   size_t size;
@@ -105,9 +106,9 @@ static tn_status put_text(tn__importer *im, tn__slice before, tn__slice name)
   return TN_OK;
 }
 
-/* Adds the first number to the name in im->text, of which `before` bytes are a prefix, that makes it one that neither
- * the graph nor the file has. Gives its size. The names that are passed over are somebody's, and each of them is passed
- * over for one name only, so that all searches together are no more than there are names. */
+/* Appends to the name in im->text, whose first `before` bytes are the prefix, the first number with which neither the
+ * graph nor the file has the name. Returns the new size. Each existing name is skipped for at most one new name, so all
+ * searches together take at most as many steps as there are names. */
 static size_t number_text(tn__importer *im, size_t before, size_t size)
 {
   for (unsigned long long k = 1;; k++) {
@@ -122,6 +123,7 @@ static tn_status keep_text(tn__importer *im, size_t size, tn__slice *out)
   return out->data != NULL ? TN_OK : tn__import_no_memory(im);
 }
 
+/* Returns the numbered name for `name`, the same one each time: nodes are also renamed in attributes "_class". */
 static tn_status uniquify(tn__importer *im, tn__slice name, tn__slice *out)
 {
   const char *known = tn__map_get(&im->unique, name.data, name.size);
@@ -137,6 +139,7 @@ static tn_status uniquify(tn__importer *im, tn__slice name, tn__slice *out)
   return st;
 }
 
+/* A name that is free keeps its form, with the prefix. */
 tn_status tn__import_rename(tn__importer *im, tn__slice name, tn__slice *out)
 {
   tn_status st = put_text(im, im->prefix, name);
@@ -146,11 +149,14 @@ tn_status tn__import_rename(tn__importer *im, tn__slice name, tn__slice *out)
   return keep_text(im, size, out);
 }
 
+/* Whether the name in a "_class" refers to a node of the file. With a prefix all names do. */
 static bool is_coming(const tn__importer *im, tn__slice name)
 {
   return im->prefix.size > 0 || tn__slice_equal(at_least(&im->coming, name), name);
 }
 
+/* Items of the form "loc:@NAME" are renamed; others are kept. A changed attribute loses its bytes, so an export
+ * encodes it. */
 tn_status tn__import_rename_class(tn__importer *im, tn_operation *op, const tn__attr_head *head, tn__attr *a)
 {
   static const tn__slice location = { "loc:@", 5 };
@@ -158,7 +164,7 @@ tn_status tn__import_rename_class(tn__importer *im, tn_operation *op, const tn__
   tn_status st = tn__attr_decode(head, im->file, &im->graph->arena, a, im->err);
   if (st != TN_OK) return st;
   a->lazy = 0;
-  tn__slice *items = (tn__slice *)a->v.list.items; /* made just now */
+  tn__slice *items = (tn__slice *)a->v.list.items; /* decoded above, so they may be changed */
   for (size_t i = 0; st == TN_OK && i < a->v.list.n; i++) {
     if (!begins_with(items[i], location)) continue;
     tn__slice old = { items[i].data + location.size, items[i].size - location.size }, name;
@@ -175,6 +181,7 @@ tn_status tn__import_rename_class(tn__importer *im, tn_operation *op, const tn__
 
 /* ---- the prefix ---- */
 
+/* Sets im->prefix, with a number if the options ask for an unused one. */
 static tn_status make_prefix(tn__importer *im, tn__slice name)
 {
   tn_status st = put_text(im, name, (tn__slice){ "", 0 });
@@ -191,6 +198,7 @@ static tn_status make_prefix(tn__importer *im, tn__slice name)
   return st;
 }
 
+/* An import that changes no names needs no lists and no map: it looks into the graph's index. */
 tn_status tn__import_begin_names(tn__importer *im)
 {
   tn__slice prefix = tn__slice_of(im->options->prefix == NULL ? "" : im->options->prefix);
@@ -198,7 +206,7 @@ tn_status tn__import_begin_names(tn__importer *im)
   tn__map_init(&im->unique);
   if (prefix.size > 0 && prefix.data[prefix.size - 1] == '/') prefix.size--;
   bool unique = (im->flags & TN_IMPORT_UNIQUIFY_NAMES) != 0;
-  bool new_scope = prefix.size > 0 && (im->flags & TN_IMPORT_UNIQUIFY_PREFIX) != 0; /* then all its names are new */
+  bool new_scope = prefix.size > 0 && (im->flags & TN_IMPORT_UNIQUIFY_PREFIX) != 0; /* no name in it can be taken */
   im->renames = unique || prefix.size > 0 || (im->flags & TN_IMPORT_SKIP_MAPPED_NODES) != 0;
   tn_status st = prefix.size > 0 ? make_prefix(im, prefix) : TN_OK;
   if (st == TN_OK && unique && !new_scope) {
@@ -230,7 +238,7 @@ tn_operation *tn__import_find(const tn__importer *im, tn__slice name)
 {
   if (!im->renames) return tn__graph_find_staged(im->graph, name.data, name.size);
   tn_operation *op = tn__import_find_new(im, name);
-  /* The file's node of this name goes before the graph's: one must know whether there is one. */
+  /* The file's node of this name has priority over the graph's, so wait until all of the file's nodes are known. */
   if (op != NULL || im->prefix.size > 0 || !im->all_read) return op;
   op = tn__graph_find_staged(im->graph, name.data, name.size);
   return op != NULL && op->id < im->first ? op : NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations and attributes as messages of a GraphDef: NodeDef, AttrValue, TensorProto, TensorShapeProto. Sizes of
- * nested messages are found by counting the same function's output. */
+/* Encodes operations and attributes as messages of a GraphDef: NodeDef, AttrValue, TensorProto, TensorShapeProto. The
+ * size of a nested message is found by running the same function with a sink that only counts. */
 #include <core/formats/graphdef/graphdef.h>
 
 #include <string.h>
 
+/* Field numbers: NodeDef and an entry of its map of attributes; AttrValue and its ListValue; NameAttrList,
+ * TensorShapeProto and its dimensions; TensorProto. */
 enum { N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5, E_KEY = 1, E_VALUE = 2 };
 enum { A_LIST = 1, A_S = 2, A_I = 3, A_F = 4, A_B = 5, A_TYPE = 6, A_SHAPE = 7, A_TENSOR = 8, A_PLACEHOLDER = 9,
        A_FUNC = 10, L_FUNC = 9 };
@@ -35,6 +37,7 @@ static void write_strings(tn__sink *s, const tn_tensor *t)
   }
 }
 
+/* Elements as tensor_content. To count, they need not be on the host. */
 static void write_content(tn__sink *s, const tn_tensor *t)
 {
   size_t bytes = tn_tensor_bytes(t);
@@ -45,7 +48,7 @@ static void write_content(tn__sink *s, const tn_tensor *t)
     tn__sink_put(s, tn_tensor_data(t), bytes);
     return;
   }
-  tn_tensor *copy = NULL; /* of memory that the host does not see */
+  tn_tensor *copy = NULL; /* of device memory */
   tn_status st = s->status == TN_OK ? tn_tensor_copy(t, &copy, s->err) : s->status;
   if (st == TN_OK)
     tn__sink_put(s, tn_tensor_data(copy), bytes);
@@ -54,6 +57,7 @@ static void write_content(tn__sink *s, const tn_tensor *t)
   tn_tensor_unref(copy);
 }
 
+/* Resources and variants have no encoding. */
 static void write_tensor(tn__sink *s, const void *what)
 {
   const tn_tensor *t = what;
@@ -71,6 +75,7 @@ static void write_tensor(tn__sink *s, const void *what)
     write_content(s, t);
 }
 
+/* A tensor from a file is written as its original bytes. */
 static void put_tensor(tn__sink *s, uint32_t field, tn__lazy_tensor *lazy)
 {
   if (lazy->proto.data != NULL)
@@ -85,14 +90,14 @@ static void write_func(tn__sink *s, const void *what)
 {
   const tn__func *func = what;
   if (func->attrs != NULL)
-    tn__sink_put(s, func->attrs->proto.data, func->attrs->proto.size); /* the whole message, as it was given */
+    tn__sink_put(s, func->attrs->proto.data, func->attrs->proto.size); /* the original message, with the name */
   else if (func->name.size > 0)
     tn__sink_bytes(s, F_NAME, func->name);
 }
 
 static void put_float(tn__sink *s, float value) { tn__sink_put(s, &value, sizeof value); /* little-endian */ }
 
-/* Numbers of a list, packed. */
+/* Writes the numbers of a list, packed. */
 static void write_numbers(tn__sink *s, const void *what)
 {
   const tn__attr *a = what;
@@ -107,6 +112,7 @@ static void write_numbers(tn__sink *s, const void *what)
   }
 }
 
+/* The items of a list: numbers packed in one field, others as one field each. */
 static void write_list(tn__sink *s, const void *what)
 {
   const tn__attr *a = what;
@@ -152,6 +158,7 @@ void tn__graphdef_write_value(tn__sink *s, const void *what)
   }
 }
 
+/* An attribute from a file is written as its original bytes. */
 static void write_entry(tn__sink *s, const void *what)
 {
   const tn__attr *a = what;
@@ -164,6 +171,7 @@ static void write_entry(tn__sink *s, const void *what)
 
 /* ---- nodes ---- */
 
+/* The name of an input: "^" before a control input, ":i" after an output other than 0. */
 static void write_input(tn__sink *s, const tn_operation *from, const char *before, const char *after)
 {
   size_t n = strlen(before), m = strlen(after);
@@ -174,6 +182,7 @@ static void write_input(tn__sink *s, const tn_operation *from, const char *befor
   tn__sink_put(s, after, m);
 }
 
+/* Prefixes the error with node and attribute. */
 static void in_attr(tn__sink *s, const tn_operation *op, const tn__attr *a)
 {
   if (s->status == TN_RESOURCE_EXHAUSTED) return;
@@ -181,6 +190,7 @@ static void in_attr(tn__sink *s, const tn_operation *op, const tn__attr *a)
   tn_error_set_node(s->err, op->name);
 }
 
+/* Attributes with a proto are copied unchanged. An error while counting names the attribute. */
 void tn__graphdef_write_node(tn__sink *s, const void *what)
 {
   const tn_operation *op = what;
@@ -197,7 +207,7 @@ void tn__graphdef_write_node(tn__sink *s, const void *what)
     tn__sink_message(s, N_ATTR, write_entry, &op->attrs[i]);
     if (s->status != TN_OK && s->counts) in_attr(s, op, &op->attrs[i]);
   }
-  tn__wire w = tn__wire_read(op->proto); /* of an edited node: what it has besides */
+  tn__wire w = tn__wire_read(op->proto); /* of an edited node: copy the fields that this library does not know */
   while (tn__wire_next(&w))
     if (w.field > N_ATTR) tn__sink_put(s, w.at, (size_t)(w.p - w.at));
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a graph as messages of their own, for programs that pass them on: attributes, operations, schemas of ops. */
+/* Public calls that encode parts of a graph as single messages: attributes, operations, schemas of ops. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef/graphdef.h>
 
 #include <string.h>
 
+/* Field numbers: OpDef; its ArgDef; its AttrDef; AttrValue and its ListValue. */
 enum { O_NAME = 1, O_INPUT = 2, O_OUTPUT = 3, O_ATTR = 4, O_SUMMARY = 5, O_STATEFUL = 17, O_COMMUTATIVE = 18 };
 enum { AR_NAME = 1, AR_TYPE = 3, AR_TYPE_ATTR = 4, AR_NUMBER_ATTR = 5, AR_LIST_ATTR = 6, AR_IS_REF = 16 };
 enum { AD_NAME = 1, AD_TYPE = 2, AD_DEFAULT = 3, AD_HAS_MINIMUM = 5, AD_MINIMUM = 6, AD_ALLOWED = 7 };
 enum { A_LIST = 1, L_STRING = 2, L_TYPE = 6 };
 
-/* What a call gives: the whole of a message, in memory of its size. */
+/* Returns a message in memory of exactly its size: a copy of `ready` if that has data, else encoded by `body`. */
 static tn_status give(tn__sink_body body, const void *what, tn__slice ready, void **bytes, size_t *size, tn_error *err)
 {
   tn__sink count = tn__sink_counter(err), out = tn__sink_memory(err);
@@ -38,11 +39,12 @@ static tn_status begin(void **bytes, size_t *size, const void *what, const char 
   tn__error_reset(err);
   if (bytes != NULL) *bytes = NULL;
   if (size != NULL) *size = 0;
-  if (bytes == NULL || size == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the bytes given");
+  if (bytes == NULL || size == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s is NULL", bytes == NULL ? "bytes" : "size");
   return what != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given", word);
 }
 
-/* The bytes of tensors may have been released. */
+/* Reads bytes of tensors again that may have been released (file.h). */
 static tn_status keep_attr(const tn__attr *a, tn_error *err)
 {
   if (a->lazy) return tn__bytes_keep(a->v.decoded.holder, a->proto.data, a->proto.size, err);
@@ -55,6 +57,7 @@ static tn_status keep_attr(const tn__attr *a, tn_error *err)
   return st;
 }
 
+/* An attribute from a file is returned as its original bytes, without decoding. */
 tn_status tn_operation_attr_proto(const tn_operation *op, const char *name, void **bytes, size_t *size, tn_error *err)
 {
   const tn__attr *a;
@@ -75,6 +78,7 @@ tn_status tn_operation_node_def(const tn_operation *op, void **bytes, size_t *si
 
 /* ---- schemas ---- */
 
+/* An argument with its schema, as the single parameter of a sink body. */
 typedef struct part {
   const tn_op_schema *schema;
   const void *at;
@@ -87,6 +91,7 @@ static void put_attr_name(tn__sink *s, uint32_t field, const tn_op_schema *schem
   tn__sink_bytes(s, field, (tn__slice){ a->name, a->name_size });
 }
 
+/* An ArgDef. */
 static void write_arg(tn__sink *s, const void *what)
 {
   const part *p = what;
@@ -115,6 +120,7 @@ static void write_allowed_list(tn__sink *s, const void *what)
 
 static void write_allowed(tn__sink *s, const void *what) { tn__sink_message(s, A_LIST, write_allowed_list, what); }
 
+/* An AttrDef. The allowed values are written as a list, if there is a restriction. */
 static void write_attr(tn__sink *s, const void *what)
 {
   static const char *const kinds[] = { "", "string", "int", "float", "bool", "type", "shape", "tensor", "func" };
@@ -131,6 +137,7 @@ static void write_attr(tn__sink *s, const void *what)
   if (a->n_strings > 0 || some_types) tn__sink_message(s, AD_ALLOWED, write_allowed, a);
 }
 
+/* An OpDef. */
 static void write_schema(tn__sink *s, const void *what)
 {
   const tn_op_schema *schema = what;

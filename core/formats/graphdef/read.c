@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of a GraphDef: names, attributes, types of outputs, inputs. */
+/* Reads the nodes of a GraphDef: names, attributes, types of outputs, inputs. */
 #include <core/formats/graphdef/import.h>
 
 #include <string.h>
@@ -31,7 +31,7 @@ static tn__cache_entry *cache_place(tn__cache_entry *cache, tn__slice key)
   return &cache[h % TN__IMPORT_CACHE];
 }
 
-/* A copy of the text in the graph, the same one for equal texts as a rule. */
+/* Returns a copy of the text in the graph's arena, usually the same one for equal texts. NULL: out of memory. */
 static const char *text_of(tn__importer *im, tn__slice text)
 {
   if (text.size == 0) return "";
@@ -42,6 +42,7 @@ static const char *text_of(tn__importer *im, tn__slice text)
   return copy;
 }
 
+/* The schema of an op or function, cached with names that have none. */
 static const tn_op_schema *schema_of(tn__importer *im, tn__slice type)
 {
   static const char none; /* marks a name that was looked up and not found */
@@ -63,7 +64,8 @@ static bool key_is_valid(tn__slice key)
   return key.size > 0 && key.size <= UINT16_MAX;
 }
 
-/* An attribute that the schema knows is decoded now, but for a tensor; of the others the value waits in the bytes. */
+/* Attributes in the schema are decoded now, except for tensors. Of other attributes only numbers are; their other
+ * values stay encoded until they are read. */
 static tn_status fill_attr(tn__importer *im, const tn__attr_spec *spec, const tn__attr_head *head, tn__attr *a)
 {
   if (spec != NULL && head->mixed)
@@ -81,6 +83,7 @@ static tn_status fill_attr(tn__importer *im, const tn__attr_spec *spec, const tn
   return TN_OK;
 }
 
+/* Adds an entry of a node's map of attributes. Its encoding is checked completely, whether or not it is decoded. */
 static tn_status add_attr(tn__importer *im, tn_operation *op, tn__slice entry)
 {
   tn__slice key = { "", 0 }, value = { NULL, 0 };
@@ -91,7 +94,7 @@ static tn_status add_attr(tn__importer *im, tn_operation *op, tn__slice entry)
   }
   if (w.error != NULL) return tn__import_malformed_field(im, &w);
   if (!key_is_valid(key))
-    return in_node(im, op, tn_error_set(im->err, TN_INVALID_ARGUMENT, "an attribute has no valid name"));
+    return in_node(im, op, tn_error_set(im->err, TN_INVALID_ARGUMENT, "an attribute has an invalid name"));
   tn__attr_head head;
   tn__fault fault;
   if (!tn__attr_scan(value, 4, &head, &fault)) return tn__import_malformed(im, &fault);
@@ -110,6 +113,7 @@ static tn_status add_attr(tn__importer *im, tn_operation *op, tn__slice entry)
   return in_node(im, op, st);
 }
 
+/* Collects the attributes in the importer's array first: their number is not known. */
 static tn_status read_attrs(tn__importer *im, tn_operation *op)
 {
   tn_status st = TN_OK;
@@ -128,6 +132,7 @@ typedef struct node_fields {
   tn__slice name, type, device;
 } node_fields;
 
+/* Collects the fields of a node. Of several names, ops or devices the last one counts. */
 static tn_status read_fields(tn__importer *im, tn__slice proto, node_fields *f)
 {
   tn__wire w = tn__wire_read(proto);
@@ -153,10 +158,10 @@ static tn_status read_fields(tn__importer *im, tn__slice proto, node_fields *f)
 static tn_status check_names(tn__importer *im, const node_fields *f, tn__slice proto)
 {
   if (!tn__name_is_valid(f->name.data, f->name.size)) /* S-GRA-07 */
-    return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: byte %zu: '%.*s' is no valid name of a node", im->name,
+    return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: byte %zu: '%.*s' is not a valid node name", im->name,
                         (size_t)(proto.data - im->bytes.data), shown(f->name), f->name.data);
   if (!tn__op_type_is_valid(f->type.data, f->type.size))
-    return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: node '%.*s': '%.*s' is no name of an op", im->name,
+    return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: node '%.*s': '%.*s' is not a valid op name", im->name,
                         shown(f->name), f->name.data, shown(f->type), f->type.data);
   if (!tn__device_is_valid(f->device.data, f->device.size)) /* S-CFG-06 */
     return tn_error_set(im->err, TN_INVALID_ARGUMENT,
@@ -165,6 +170,7 @@ static tn_status check_names(tn__importer *im, const node_fields *f, tn__slice p
   return TN_OK;
 }
 
+/* Sets name, device, op and schema. The node is `edited` if the file's name or device is replaced. */
 static tn_status set_names(tn__importer *im, tn_operation *op, const node_fields *f)
 {
   tn__slice name = f->name, device = f->device;
@@ -192,11 +198,12 @@ static tn_status set_names(tn__importer *im, tn_operation *op, const node_fields
 /* ---- inputs ---- */
 
 typedef struct input {
-  tn_output from; /* op is NULL when there is no such node, or not yet */
+  tn_output from; /* op is NULL if there is no such node, or not yet */
   tn__edge_name edge;
-  tn__mapping *mapped; /* NULL: it is not */
+  tn__mapping *mapped; /* NULL: not mapped */
 } input;
 
+/* Finds the source of an input: mapped, of the file, or of the graph. */
 static tn_status resolve(tn__importer *im, tn__slice text, bool is_control, input *out)
 {
   tn__edge_name *edge = &out->edge;
@@ -204,7 +211,8 @@ static tn_status resolve(tn__importer *im, tn__slice text, bool is_control, inpu
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "malformed input '%.*s'", shown(text), text.data);
   if (edge->is_control != is_control)
     return tn_error_set(im->err, TN_INVALID_ARGUMENT,
-                        "input '%.*s' stands after a control input ('^...'): those come last", shown(text), text.data);
+                        "input '%.*s' follows a control input ('^...'): control inputs must be last", shown(text),
+                        text.data);
   out->mapped = im->n_map == 0 ? NULL : tn__import_mapped(im, edge);
   if (out->mapped != NULL)
     out->from = out->mapped->target;
@@ -212,10 +220,11 @@ static tn_status resolve(tn__importer *im, tn__slice text, bool is_control, inpu
     out->from = (tn_output){ tn__import_find(im, edge->node), edge->index };
   if (out->from.op != &tn__import_left_out) return TN_OK;
   return tn_error_set(im->err, TN_INVALID_ARGUMENT,
-                      "input '%.*s' is of a node that is left out because its outputs are mapped; map '%.*s', too",
+                      "input '%.*s' belongs to a node that is left out because its outputs are mapped; map '%.*s' too",
                       shown(text), text.data, shown(text), text.data);
 }
 
+/* Data inputs end at the first control input. */
 static tn_status allocate_inputs(tn__importer *im, tn_operation *op)
 {
   const tn__slices *texts = &im->inputs;
@@ -234,7 +243,7 @@ static tn_status not_there(tn__importer *im, tn__slice text) /* S-GRA-05 */
                       im->prefix.size > 0 ? "file" : "graph");
 }
 
-/* op waits for one of its inputs. */
+/* Defers the inputs of op, one of which names a later node. */
 static tn_status add_waiting(tn__importer *im, tn_operation *op)
 {
   if (!tn__import_grow(im, (void **)&im->waiting, &im->waiting_room, im->n_waiting + 1, sizeof *im->waiting))
@@ -243,14 +252,14 @@ static tn_status add_waiting(tn__importer *im, tn_operation *op)
   return TN_OK;
 }
 
-/* Whether the edge has to be written differently from the file. */
+/* Whether an export must write the edge differently from the file. */
 static bool is_changed(const tn__importer *im, const input *in)
 {
   if (in->mapped != NULL) return true;
   return im->renames && !tn__slice_equal((tn__slice){ in->from.op->name, in->from.op->name_size }, in->edge.node);
 }
 
-/* A control edge; several that were mapped to one operation are one. */
+/* Adds a control edge; of several that are mapped to one operation only the first. */
 static void add_control(tn__importer *im, tn_operation *op, const input *in)
 {
   if (in->mapped != NULL) {
@@ -266,8 +275,8 @@ static tn_status check_inputs(tn__importer *im, tn_operation *op)
   return tn__op_check_inputs(op, &im->graph->arena, im->err);
 }
 
-/* Resolves the inputs that stand in im->inputs, and checks their types. With `wait`, a node that is not there is waited
- * for: op is put on the list. */
+/* Resolves the inputs in im->inputs and checks their types. With `wait`, an input that names an unknown node defers all
+ * inputs of op; otherwise it is an error. */
 static tn_status read_inputs(tn__importer *im, tn_operation *op, bool wait)
 {
   const tn__slices *texts = &im->inputs;
@@ -295,7 +304,7 @@ static tn_status read_inputs(tn__importer *im, tn_operation *op, bool wait)
 
 /* ---- nodes ---- */
 
-/* The node's place in the graph, and its name. */
+/* Adds the node's name to the graph's index, and to `nodes` if names may change. */
 static tn_status enter(tn__importer *im, tn_operation *op, tn__slice name)
 {
   static const char there[] = "there are two nodes of this name"; /* S-GRA-08 */
@@ -309,7 +318,7 @@ static tn_status enter(tn__importer *im, tn_operation *op, tn__slice name)
   return !im->renames || tn__map_put(&im->nodes, name.data, name.size, op, NULL) ? TN_OK : no_memory(im);
 }
 
-/* Takes back the node that was staged last: what it gives comes from the graph. */
+/* Unstages the node that was staged last: its outputs are replaced by outputs of the graph. */
 static tn_status leave_out(tn__importer *im, tn__slice name)
 {
   if (tn__map_get(&im->nodes, name.data, name.size) != NULL)
@@ -326,6 +335,7 @@ static tn_status set_outputs(tn__importer *im, tn_operation *op)
   return st;
 }
 
+/* Reads one node. After an error the caller unstages it. */
 static tn_status read_node(tn__importer *im, tn__slice proto)
 {
   node_fields f = { { "", 0 }, { "", 0 }, { "", 0 } };
@@ -355,7 +365,7 @@ static tn_status read_nodes(tn__importer *im)
   return st;
 }
 
-/* Nodes whose inputs are further down in the file. */
+/* Resolves the deferred inputs, which name later nodes. */
 static tn_status read_waiting(tn__importer *im)
 {
   tn_status st = TN_OK;

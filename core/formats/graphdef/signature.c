@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signature of a function, an OpDef, as a schema: so that calls of it are checked as nodes of any other op. */
+/* Reads the signature of a function, an OpDef, as a schema. So nodes that call it are checked like any other node. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
 
+/* Field numbers: OpDef; its ArgDef; its AttrDef. */
 enum { S_INPUT = 2, S_OUTPUT = 3, S_ATTR = 4, S_SUMMARY = 5, S_STATEFUL = 17 };
 enum { A_NAME = 1, A_TYPE = 3, A_TYPE_ATTR = 4, A_NUMBER_ATTR = 5, A_LIST_ATTR = 6, A_IS_REF = 16 };
 enum { D_NAME = 1, D_TYPE = 2, D_DEFAULT = 3, D_HAS_MINIMUM = 5, D_MINIMUM = 6, D_ALLOWED = 7 };
@@ -19,6 +20,7 @@ static uint64_t number_field(tn__slice message, uint32_t field)
   return value;
 }
 
+/* Checks that all fields of a message are well-formed. */
 static tn_status whole(tn__library_reader *r, tn__slice message)
 {
   tn__wire w = tn__wire_read(message);
@@ -28,7 +30,7 @@ static tn_status whole(tn__library_reader *r, tn__slice message)
 
 /* ---- attributes ---- */
 
-/* "int", "list(type)"; TN_ATTR_NONE if it is no kind. */
+/* Parses a kind such as "int" or "list(type)"; TN_ATTR_NONE: not a kind. */
 static int32_t kind_of(tn__slice text)
 {
   static const char *const kinds[] = { "string", "int", "float", "bool", "type", "shape", "tensor", "func" };
@@ -42,6 +44,7 @@ static int32_t kind_of(tn__slice text)
   return TN_ATTR_NONE;
 }
 
+/* Decodes a value without a holder: finish_default decodes the tensors that are left encoded. */
 static tn_status decode(tn__library_reader *r, tn__slice proto, tn__attr *out)
 {
   tn__attr_head head;
@@ -50,6 +53,7 @@ static tn_status decode(tn__library_reader *r, tn__slice proto, tn__attr *out)
   return tn__attr_decode(&head, NULL, r->arena, out, r->err);
 }
 
+/* A reference to a default value. The table owns it, and later the graph. */
 typedef struct owned_tensor {
   tn__owned owned;
   tn_tensor *tensor;
@@ -62,7 +66,7 @@ static void free_tensor(tn__owned *owned)
   tn__free(o, sizeof *o);
 }
 
-/* Nobody could read it later: a schema knows no graph. */
+/* Decodes the tensor of a default now: a schema has no graph whose codec could do it on demand. */
 static tn_status read_tensor(tn__library_reader *r, tn__lazy_tensor *lazy)
 {
   size_t bytes;
@@ -82,7 +86,7 @@ static tn_status read_tensor(tn__library_reader *r, tn__lazy_tensor *lazy)
   return TN_OK;
 }
 
-/* A default that is a function goes without the attributes that it may carry, which need an operation to be read. */
+/* Completes a default. A function loses the attributes that it may have: they can only be read for an operation. */
 static tn_status finish_default(tn__library_reader *r, tn__attr *a)
 {
   tn_status st = TN_OK;
@@ -101,6 +105,7 @@ static tn_status finish_default(tn__library_reader *r, tn__attr *a)
   return st;
 }
 
+/* A restriction to an empty list means no restriction. */
 static tn_status read_allowed(tn__library_reader *r, const tn_function *f, tn__slice proto, tn__attr_spec *spec)
 {
   tn__attr list = { .kind = 0 };
@@ -119,6 +124,7 @@ static tn_status read_allowed(tn__library_reader *r, const tn_function *f, tn__s
   return TN_OK;
 }
 
+/* An empty list of unknown kind takes the kind of the attribute. */
 static tn_status read_default(tn__library_reader *r, const tn_function *f, tn__slice proto, tn__attr_spec *spec)
 {
   tn__attr value = { .kind = 0 };
@@ -132,6 +138,7 @@ static tn_status read_default(tn__library_reader *r, const tn_function *f, tn__s
   return finish_default(r, &spec->value);
 }
 
+/* Reads an AttrDef. A minimum counts only for ints and lists. */
 static tn_status read_attr(tn__library_reader *r, const tn_function *f, tn__slice proto, tn__attr_spec *spec)
 {
   tn_status st = whole(r, proto);
@@ -142,9 +149,8 @@ static tn_status read_attr(tn__library_reader *r, const tn_function *f, tn__slic
   spec->value.kind = (uint8_t)kind_of(tn__field_text(proto, D_TYPE));
   spec->types = ~UINT64_C(0);
   if (name.size == 0 || name.size > UINT16_MAX || !tn__text_is_plain(name))
-    return tn__in_function(r, f, "attribute", name, "has no valid name");
-  if (spec->value.kind == TN_ATTR_NONE)
-    return tn__in_function(r, f, "attribute", name, "is of a kind that does not exist");
+    return tn__in_function(r, f, "attribute", name, "has an invalid name");
+  if (spec->value.kind == TN_ATTR_NONE) return tn__in_function(r, f, "attribute", name, "has an unknown kind");
   spec->has_minimum = number_field(proto, D_HAS_MINIMUM) != 0 &&
                       (spec->value.kind == TN_ATTR_INT || (spec->value.kind & TN_ATTR_LIST) != 0);
   spec->minimum = (int64_t)number_field(proto, D_MINIMUM);
@@ -159,7 +165,7 @@ static tn_status read_attr(tn__library_reader *r, const tn_function *f, tn__slic
 
 /* ---- arguments ---- */
 
-/* The attribute that an argument names. One that the signature does not have is added: the argument says its kind. */
+/* Finds the attribute that an argument names. One that the signature lacks is added: the argument implies its kind. */
 static tn_status find_attr(tn__library_reader *r, tn_function *f, tn__slice arg, tn__slice name, int32_t kind,
                            int32_t *out)
 {
@@ -168,10 +174,10 @@ static tn_status find_attr(tn__library_reader *r, tn_function *f, tn__slice arg,
   tn_op_schema *s = &f->schema;
   int32_t k = *out = tn__schema_attr_index(s, name.data, name.size);
   if (k >= 0 && s->attrs[k].value.kind != kind)
-    return tn__in_function(r, f, "argument", arg, "names an attribute of another kind than it needs");
+    return tn__in_function(r, f, "argument", arg, "names an attribute of the wrong kind");
   if (k < 0) {
     if (name.size > UINT16_MAX || !tn__text_is_plain(name))
-      return tn__in_function(r, f, "attribute", name, "has no valid name");
+      return tn__in_function(r, f, "attribute", name, "has an invalid name");
     if (s->n_attrs >= r->attr_room)
       return tn__in_function(r, f, "signature", tn__slice_of(f->name), "has more than 1024 attributes");
     k = *out = (int32_t)s->n_attrs++;
@@ -188,6 +194,7 @@ static tn_status find_attr(tn__library_reader *r, tn_function *f, tn__slice arg,
   return TN_OK;
 }
 
+/* Reads an ArgDef. A type number in the range of references means the same as is_ref. */
 static tn_status read_arg(tn__library_reader *r, tn_function *f, tn__slice proto, tn__arg_spec *arg)
 {
   tn_status st = whole(r, proto);
@@ -203,11 +210,11 @@ static tn_status read_arg(tn__library_reader *r, tn_function *f, tn__slice proto
     arg->is_ref = true;
   }
   if (dtype != 0 && (dtype > INT32_MAX || !tn__dtype_valid((tn_dtype)dtype)))
-    return tn__in_function(r, f, "argument", name, "has a type that does not exist");
+    return tn__in_function(r, f, "argument", name, "has an unknown type");
   if ((dtype != 0) + (type.size != 0) + (list.size != 0) != 1)
-    return tn__in_function(r, f, "argument", name, "needs one type, or one attribute that says it");
+    return tn__in_function(r, f, "argument", name, "needs either one type or one attribute that gives the type");
   if (list.size != 0 && number.size != 0)
-    return tn__in_function(r, f, "argument", name, "is a list in two ways");
+    return tn__in_function(r, f, "argument", name, "has both a number_attr and a type_list_attr");
   arg->dtype = (uint8_t)dtype;
   st = find_attr(r, f, name, type, TN_ATTR_TYPE, &arg->type_attr);
   if (st == TN_OK) st = find_attr(r, f, name, number, TN_ATTR_INT, &arg->number_attr);
@@ -215,6 +222,7 @@ static tn_status read_arg(tn__library_reader *r, tn_function *f, tn__slice proto
   return st;
 }
 
+/* Names of inputs must be unique, because edges refer to them; names of outputs need not be. */
 static tn_status read_args(tn__library_reader *r, tn_function *f, tn__slice signature, uint32_t field,
                            tn__arg_spec **out, uint32_t *n, bool *plain)
 {
@@ -235,14 +243,17 @@ static tn_status read_args(tn__library_reader *r, tn_function *f, tn__slice sign
 
 /* ---- as text, for tn_op_schema_format ---- */
 
+static const char *type_text(const tn_op_schema *s, const tn__arg_spec *arg)
+{
+  int32_t attr = arg->type_attr >= 0 ? arg->type_attr : arg->list_attr;
+  return attr >= 0 ? s->attrs[attr].value.name : tn_dtype_name(arg->dtype);
+}
+
 static void put_arg(tn__text *t, const tn_op_schema *s, const tn__arg_spec *arg)
 {
   tn__text_printf(t, "%s%s: ", t->size == 0 ? "" : ", ", arg->name);
   if (arg->number_attr >= 0) tn__text_printf(t, "%s * ", s->attrs[arg->number_attr].value.name);
-  const char *type = arg->type_attr >= 0   ? s->attrs[arg->type_attr].value.name
-                     : arg->list_attr >= 0 ? s->attrs[arg->list_attr].value.name
-                                           : tn_dtype_name(arg->dtype);
-  tn__text_printf(t, arg->is_ref ? "Ref(%s)" : "%s", type);
+  tn__text_printf(t, arg->is_ref ? "Ref(%s)" : "%s", type_text(s, arg));
 }
 
 static void put_attr(tn__text *t, const tn__attr_spec *a)
@@ -261,6 +272,7 @@ static tn_status keep_text(tn__library_reader *r, tn__text *t, const char **out)
   return st;
 }
 
+/* Sets the texts of the def, which a registered op has from its family. */
 static tn_status write_texts(tn__library_reader *r, tn_function *f)
 {
   const tn_op_schema *s = &f->schema;
@@ -278,9 +290,9 @@ static tn_status write_texts(tn__library_reader *r, tn_function *f)
   return keep_text(r, &t, &f->def.attrs);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole signature ---- */
 
-/* How many attributes arguments name, each time counted. */
+/* The number of times that arguments name an attribute: a maximum for the attributes that find_attr adds. */
 static size_t count_named(tn__slice signature)
 {
   size_t n = 0;
@@ -294,9 +306,9 @@ static size_t count_named(tn__slice signature)
   return n;
 }
 
-/* Attributes are looked for one by one, by each call. */
-#define MAX_ATTRS 1024
+#define MAX_ATTRS 1024 /* every call searches them linearly */
 
+/* Reserves room for the attributes that arguments add. */
 static tn_status read_attrs(tn__library_reader *r, tn_function *f, tn__slice signature, size_t *room)
 {
   tn_op_schema *s = &f->schema;
@@ -312,13 +324,14 @@ static tn_status read_attrs(tn__library_reader *r, tn_function *f, tn__slice sig
     if (!tn__wire_is(&w, S_ATTR, TN__WIRE_BYTES)) continue;
     tn__slice name = tn__field_text(w.bytes, D_NAME);
     if (tn__schema_attr_index(s, name.data, name.size) >= 0)
-      st = tn__in_function(r, f, "attribute", name, "is there twice");
+      st = tn__in_function(r, f, "attribute", name, "occurs twice");
     else
       st = read_attr(r, f, w.bytes, &s->attrs[s->n_attrs++]);
   }
   return st == TN_OK ? tn__library_after(r, &w) : st;
 }
 
+/* A function's schema is READY from the start: it is not in the op table and has no state to change. */
 tn_status tn__signature_read(tn__library_reader *r, tn_function *f, tn__slice signature)
 {
   tn_op_schema *s = &f->schema;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorProto and TensorShapeProto.
  *
- * A tensor's elements stand in tensor_content as they are in memory, or as numbers in a field for its type. Of those
- * there may be fewer than elements (the last one is meant for the rest, none means zeros) and more (the rest is not
- * looked at). */
+ * A tensor's elements are in tensor_content, as in memory, or are numbers in a field for its type. There may be fewer
+ * numbers than elements (the last one is repeated, none means zeros) or more (the rest is ignored). A tensor with fewer
+ * numbers is limited to SPLAT_LIMIT, so that a few bytes of a file cannot request all memory.
+ *
+ * Elements in one run of bytes are used in place if their address suits the type. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef/graphdef.h>
 
@@ -15,7 +17,7 @@ enum { T_DTYPE = 1, T_SHAPE = 2, T_CONTENT = 4, T_FLOAT = 5, T_DOUBLE = 6, T_INT
 /* TensorShapeProto and its dimensions */
 enum { S_DIM = 2, S_UNKNOWN_RANK = 3, D_SIZE = 1 };
 
-/* Elements that a few bytes may stand for. A tensor with all its elements in the file can be larger. */
+/* The maximum size in bytes of a tensor with repeated elements. One with all its elements in the file may be larger. */
 #define SPLAT_LIMIT ((size_t)1 << 31)
 
 /* ---- checks of the bytes ---- */
@@ -35,6 +37,7 @@ bool tn__shapeproto_check(tn__slice proto, tn__fault *fault)
   return w.error == NULL || tn__fault_of(&w, fault);
 }
 
+/* Checks a packed run of numbers of `size` bytes; 0: varints. */
 static bool check_run(const tn__wire *w, size_t size, tn__fault *fault)
 {
   const uint8_t *p = (const uint8_t *)w->bytes.data, *end = p + w->bytes.size;
@@ -48,6 +51,7 @@ static bool check_run(const tn__wire *w, size_t size, tn__fault *fault)
   return true;
 }
 
+/* The packed runs of all fields are checked, also of those that the dtype does not use. */
 bool tn__tensorproto_check(tn__slice proto, tn__fault *fault)
 {
   tn__wire w = tn__wire_read(proto);
@@ -84,7 +88,7 @@ static int64_t dim_size(tn__slice proto)
   return size;
 }
 
-/* dims has room for TN_MAX_RANK. */
+/* Reads a shape; dims has room for TN_MAX_RANK. *rank is -1 if unknown. */
 static tn_status read_shape(tn__slice proto, int64_t *dims, int32_t *rank, tn_error *err)
 {
   int32_t n = 0;
@@ -121,14 +125,15 @@ tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *ou
   return TN_OK;
 }
 
-/* ---- which field holds what ---- */
+/* ---- the field for each type ---- */
 
 typedef struct source {
-  uint32_t field;
-  int wire;     /* how one number is written */
-  size_t parts; /* numbers an element */
+  uint32_t field; /* number of the field; 0: the type has none */
+  int wire;       /* wire type of one number */
+  size_t parts;   /* numbers per element */
 } source;
 
+/* Types without a field of their own are stored as int_val. */
 static source source_of(tn_dtype dtype)
 {
   switch (dtype) {
@@ -154,17 +159,19 @@ static source source_of(tn_dtype dtype)
   }
 }
 
+/* The parts of a TensorProto; slices point into it. */
 typedef struct parsed {
   tn_dtype dtype;
   int32_t rank;
   int64_t dims[TN_MAX_RANK];
-  int64_t count; /* elements */
-  size_t bytes;
-  tn__slice content;
+  int64_t count;     /* number of elements */
+  size_t bytes;      /* of all elements in memory */
+  tn__slice content; /* tensor_content */
   source src;
-  size_t n_values; /* numbers in the source's field */
+  size_t n_values; /* numbers in the source's field; not counted if there is tensor_content */
 } parsed;
 
+/* Counts the numbers in the source's field: single ones and those in packed runs. */
 static void count_values(tn__slice proto, parsed *t)
 {
   tn__wire w = tn__wire_read(proto);
@@ -187,6 +194,7 @@ static void count_values(tn__slice proto, parsed *t)
   }
 }
 
+/* Everything but the elements. */
 static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
 {
   tn__slice shape = { NULL, 0 };
@@ -198,8 +206,7 @@ static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
   }
   if (w.error != NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "malformed tensor: %s", w.error);
   if (!tn__dtype_valid(t->dtype))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's type is the number %d, which is no type",
-                        (int)t->dtype);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's type is %d, which is not a valid type", (int)t->dtype);
   tn_status st = read_shape(shape, t->dims, &t->rank, err);
   if (st != TN_OK) return st;
   if (t->rank < 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "a tensor of unknown rank");
@@ -211,16 +218,16 @@ static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
   return TN_OK;
 }
 
-/* ---- filling in ---- */
+/* ---- elements from numbers ---- */
 
 typedef struct sink {
-  char *to;
-  size_t size;       /* bytes of a number in memory */
-  size_t n, limit;   /* numbers written, numbers wanted */
+  char *to;        /* the elements */
+  size_t size;     /* bytes of a number in memory */
+  size_t n, limit; /* numbers written, numbers wanted */
   tn_dtype dtype;
 } sink;
 
-/* Types that do not use all bits of their byte: the low bits count, as in a cast. */
+/* Masks a value of a type that does not use all bits of its byte: the low bits count, as in a cast. */
 static uint64_t narrow(tn_dtype dtype, uint64_t value)
 {
   switch (dtype) {
@@ -255,6 +262,7 @@ static void put_varints(sink *s, tn__slice run)
   while (s->n < s->limit && p < end && tn__wire_varint(&p, end, &value)) put(s, value);
 }
 
+/* Writes the numbers in the order of the file until the tensor is full. */
 static void put_values(tn__slice proto, const parsed *t, sink *s)
 {
   tn__wire w = tn__wire_read(proto);
@@ -269,7 +277,7 @@ static void put_values(tn__slice proto, const parsed *t, sink *s)
   }
 }
 
-/* Repeats the last element that was written until the end. */
+/* Fills the rest with copies of the last element that was written, or with zeros. Doubles the copied part each time. */
 static void repeat_last(char *data, size_t size, size_t written, size_t bytes)
 {
   if (written >= bytes) return;
@@ -277,7 +285,7 @@ static void repeat_last(char *data, size_t size, size_t written, size_t bytes)
     memset(data, 0, bytes);
     return;
   }
-  size_t done = size; /* of copies behind the last one */
+  size_t done = size; /* bytes from `from` on that are equal elements already */
   char *from = data + written - size, *to = data + written;
   size_t left = bytes - written;
   while (left > 0) {
@@ -289,6 +297,7 @@ static void repeat_last(char *data, size_t size, size_t written, size_t bytes)
   }
 }
 
+/* Limits a tensor with fewer values than elements, before it is allocated. */
 static tn_status check_splat(const parsed *t, tn_error *err)
 {
   size_t wanted = (size_t)t->count * t->src.parts;
@@ -296,10 +305,11 @@ static tn_status check_splat(const parsed *t, tn_error *err)
   char shape[128];
   return tn_error_set(
       err, TN_RESOURCE_EXHAUSTED,
-      "a tensor of shape %s takes %zu bytes, but has only %zu values; at most %zu bytes are made that way",
+      "a tensor of shape %s takes %zu bytes, but has only %zu values; with repeated values it may take at most %zu",
       tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes, t->n_values, SPLAT_LIMIT);
 }
 
+/* Complex elements have two numbers each; an odd number at the end is ignored. */
 static tn_status make_numbers(tn__slice proto, const parsed *t, tn_tensor **out, tn_error *err)
 {
   tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
@@ -314,7 +324,7 @@ static tn_status make_numbers(tn__slice proto, const parsed *t, tn_tensor **out,
   return TN_OK;
 }
 
-/* All values of a fixed size in one run of bytes: they can stay where they are. */
+/* Whether all values are of a fixed size and in one run of bytes, so that they can be used in place. */
 static bool one_run(tn__slice proto, const parsed *t, tn__slice *run)
 {
   if (t->src.wire == TN__WIRE_VARINT) return false;
@@ -326,20 +336,21 @@ static bool one_run(tn__slice proto, const parsed *t, tn__slice *run)
 
 /* ---- strings ---- */
 
-/* The copies of a long text count for what a few bytes may stand for. */
+/* Sets the elements from i on to the last text. All copies together are limited to SPLAT_LIMIT. */
 static tn_status repeat_string(tn_tensor *tensor, tn__slice text, int64_t i, int64_t count, tn_error *err)
 {
   size_t bytes;
   if (!tn__size_mul(text.size, (size_t)(count - i), &bytes) || bytes > SPLAT_LIMIT)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                        "a text of %zu bytes is repeated %lld times; at most %zu bytes are made that way", text.size,
-                        (long long)(count - i), SPLAT_LIMIT);
+                        "a text of %zu bytes is repeated %lld times; repeated texts may take at most %zu bytes",
+                        text.size, (long long)(count - i), SPLAT_LIMIT);
   tn_status st = TN_OK;
   for (; st == TN_OK && text.size > 0 && i < count; i++)
     st = tn_tensor_set_string(tensor, i, text.data, text.size, err);
   return st;
 }
 
+/* Strings of string_val. */
 static tn_status make_strings(tn__slice proto, const parsed *t, tn_tensor **out, tn_error *err)
 {
   tn_tensor *tensor = NULL;
@@ -360,7 +371,7 @@ static tn_status make_strings(tn__slice proto, const parsed *t, tn_tensor **out,
   return st;
 }
 
-/* tensor_content of strings: all lengths as varints, then all texts. */
+/* The tensor_content of strings has all lengths as varints, then all texts. */
 static tn_status make_strings_from_content(const parsed *t, tn_tensor **out, tn_error *err)
 {
   const uint8_t *lengths = (const uint8_t *)t->content.data, *end = lengths + t->content.size, *p = lengths;
@@ -390,20 +401,20 @@ static tn_status make_strings_from_content(const parsed *t, tn_tensor **out, tn_
 
 /* ---- the tensor ---- */
 
-/* Elements take all of their bytes; of the others each is looked at. */
+/* Whether every byte pattern is a valid element. Elements of the other types must be masked. */
 static bool is_wide(tn_dtype dtype)
 {
   return dtype != TN_BOOL && dtype != TN_UINT4 && dtype != TN_UINT2 && dtype != TN_INT4 && dtype != TN_INT2;
 }
 
-/* Whether the bytes can be elements as they are. */
+/* Whether the bytes are valid elements without masking. Signed types are rare enough to be masked always. */
 static bool all_narrow(tn_dtype dtype, tn__slice bytes)
 {
   unsigned char any = 0;
   if (is_wide(dtype)) return true;
-  if (dtype == TN_INT4 || dtype == TN_INT2) return false; /* rare enough to go the long way */
+  if (dtype == TN_INT4 || dtype == TN_INT2) return false;
   for (size_t i = 0; i < bytes.size; i++) any |= (unsigned char)bytes.data[i];
-  return any <= (dtype == TN_BOOL ? 1 : dtype == TN_UINT4 ? 15 : 3);
+  return narrow(dtype, any) == any;
 }
 
 static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, tn_error *err)
@@ -415,8 +426,8 @@ static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, 
   return TN_OK;
 }
 
-/* From bytes that are as in memory: where they lie in the holder, copied when it is NULL, or with `take` copied and put
- * down there. */
+/* Makes a tensor from bytes that are as in memory: a view of the holder's bytes if possible, a copy if holder is NULL;
+ * with `take` a copy, and the holder releases its bytes. */
 static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *holder, bool take, tn_tensor **out,
                                  tn_error *err)
 {
@@ -441,6 +452,7 @@ static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *ho
   return tn__tensor_constant(t->dtype, t->dims, t->rank, bytes.data, bytes.size, holder, out, err);
 }
 
+/* Chooses the form: tensor_content, one run that can be used in place, or numbers. */
 static tn_status decode(tn__slice proto, tn_buffer *holder, bool take, tn_tensor **out, tn_error *err)
 {
   parsed t = { .dtype = TN_DTYPE_INVALID };
@@ -469,6 +481,7 @@ tn_status tn__tensorproto_take(tn__slice proto, tn_buffer *holder, tn_tensor **o
   return decode(proto, holder, true, out, err);
 }
 
+/* Only for the form that tn__tensorproto_take would release. */
 tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *err)
 {
   parsed t = { .dtype = TN_DTYPE_INVALID };
@@ -486,7 +499,7 @@ tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err)
   *bytes = t.bytes;
   if (st != TN_OK || t.dtype != TN_STRING) return st;
   size_t n = t.n_values > 0 && (size_t)t.count > t.n_values ? (size_t)t.count - t.n_values : 0, texts;
-  /* The last text is copied for each element that has none of its own. */
+  /* The last text is copied for each further element. */
   if (!tn__size_mul(n + 1, proto.size, &texts) || !tn__size_add(texts, t.bytes, bytes)) *bytes = SIZE_MAX;
   return TN_OK;
 }

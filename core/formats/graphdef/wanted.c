@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of a file that no family has: plugins that bring them are loaded before the import takes the graph's lock, since
- * their code runs then. Reads names only, and leaves what is malformed to the import. */
+/* Unregistered ops in a file: plugins that offer them are loaded before the import takes the graph's lock, because the
+ * plugins' code runs then. Reads only names; malformed bytes are left to the import to report. */
 #include <core/formats/graphdef/functions.h>
 #include <core/formats/graphdef/import.h>
 
 #include <string.h>
 
+/* Field numbers of GraphDef and FunctionDefLibrary. */
 enum { G_NODE = 1, G_LIBRARY = 2, L_FUNCTION = 1 };
 
 typedef struct wanted {
   const tn_graph *graph;
   tn__slice file;
-  tn__slice seen[TN__IMPORT_CACHE]; /* recent ones: most nodes of a graph are of a few ops */
+  tn__slice seen[TN__IMPORT_CACHE]; /* recent ops: most nodes of a graph have one of a few ops */
 } wanted;
 
 static tn__slice *place_of(wanted *w, tn__slice op)
@@ -21,7 +22,7 @@ static tn__slice *place_of(wanted *w, tn__slice op)
   return &w->seen[h % TN__IMPORT_CACHE];
 }
 
-/* Whether the file brings a function of this name: then nodes call that. */
+/* Whether the file or the graph has a function of this name, which the nodes then call. */
 static bool is_function(const wanted *w, tn__slice name)
 {
   const tn__functions *there = atomic_load_explicit(&w->graph->functions, memory_order_acquire);
@@ -38,8 +39,8 @@ static bool is_function(const wanted *w, tn__slice name)
   return false;
 }
 
-/* What a writer begins a node with: its name and its op, both shorter than 128 bytes, each behind its tag and its
- * size. */
+/* The fast path: writers begin a node with its name and its op. Both must be shorter than 128 bytes, so that tag and
+ * size take one byte each. */
 static bool begins_with_op(tn__slice node, tn__slice *op)
 {
   enum { NAME_TAG = TN__N_NAME << 3 | TN__WIRE_BYTES, OP_TAG = TN__N_OP << 3 | TN__WIRE_BYTES, SHORT = 128 };
@@ -51,7 +52,7 @@ static bool begins_with_op(tn__slice node, tn__slice *op)
   return true;
 }
 
-/* Empty when it has none. */
+/* The op of a node; empty if it has none. */
 static tn__slice op_of(tn__slice node)
 {
   tn__slice op = { NULL, 0 };
@@ -62,6 +63,7 @@ static tn__slice op_of(tn__slice node)
   return op;
 }
 
+/* A function of the file or graph hides an op of the same name, so no plugin is loaded for it. */
 static void look_at_node(wanted *w, tn__slice node)
 {
   tn__slice op = op_of(node);
@@ -73,6 +75,7 @@ static void look_at_node(wanted *w, tn__slice node)
     tn__op_source.load(op.data, op.size);
 }
 
+/* Nodes in function bodies need their ops, too. */
 static void look_at_library(wanted *w, tn__slice library)
 {
   tn__wire functions = tn__wire_read(library);

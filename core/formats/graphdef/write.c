@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph as a GraphDef.
+/* Writes a graph as a GraphDef.
  *
- * A node that came from a file is written as its bytes stood there, so that nothing gets lost that this library
- * does not know. One that was built is encoded (graphdef/node.c).
+ * A node from a file is written as its original bytes, so that fields which this library does not know are kept. A node
+ * that was built or edited is encoded (graphdef/node.c).
  *
  * Operations never change and are never removed, so the lock is held only to read how many there are: a slow disk
  * blocks no other thread. */
@@ -10,11 +10,12 @@
 #include <core/formats/graphdef/graphdef.h>
 #include <core/graph/graph_structs.h>
 
+/* Field numbers of GraphDef and VersionDef. */
 enum { G_NODE = 1, G_LIBRARY = 2, G_VERSIONS = 4, V_PRODUCER = 1 };
 
-/* The version of the format that a graph without a file is written in: ops mean what TensorFlow 2 means by them. */
+/* The format version of a graph that is not from a file: its ops have the meaning of TensorFlow 2. */
 #define PRODUCER 1882
-/* Protobuf reads no longer message. */
+/* Protobuf's limit for a message, in bytes. */
 #define SIZE_LIMIT ((size_t)INT32_MAX)
 
 /* ---- the graph ---- */
@@ -28,8 +29,8 @@ typedef struct rest_field {
 
 typedef struct exporter {
   tn_graph *graph;
-  size_t n_ops;
-  rest_field *rest;
+  size_t n_ops;     /* operations to write: those of the start, even if the graph grows meanwhile */
+  rest_field *rest; /* a heap block */
   size_t n_rest, rest_room;
 } exporter;
 
@@ -51,7 +52,7 @@ static bool is_known(const tn__map *known, tn__slice bytes)
   return tn__map_get(known, bytes.data, bytes.size) != NULL;
 }
 
-/* The content of a field that is a library; false for another one. */
+/* Whether a field is a library, and its content. */
 static bool is_library(tn__slice field, tn__slice *content)
 {
   tn__wire w = tn__wire_read(field);
@@ -60,7 +61,8 @@ static bool is_library(tn__slice field, tn__slice *content)
   return true;
 }
 
-/* Functions and gradients of a library. With `whole` they are only noted, for all of it is written. */
+/* Records the functions and gradients of a library, and adds the new ones. With `whole` they are only recorded, because
+ * the library itself was added. */
 static bool add_parts(exporter *ex, tn__map *known, tn__slice library, bool whole)
 {
   tn__wire w = tn__wire_read(library);
@@ -72,6 +74,8 @@ static bool add_parts(exporter *ex, tn__map *known, tn__slice library, bool whol
   return true;
 }
 
+/* Adds the fields of one import. The first import's fields are all written unchanged; if it is alone, nothing need be
+ * recorded. Of a later one, known fields and parts are left out, and the new parts of a library are added. */
 static bool add_record(exporter *ex, tn__map *known, bool alone, bool first, const tn__import_record *r)
 {
   for (size_t i = 0; i < r->n_rest; i++) {
@@ -90,8 +94,8 @@ static bool add_record(exporter *ex, tn__map *known, bool alone, bool first, con
   return true;
 }
 
-/* Versions, libraries and so on in the order of the imports. What a later import brings once more, as a second import
- * of one model does, is left out: a library may have a function only once. */
+/* Collects versions, libraries and other fields in the order of the imports. Duplicates, as from a second import of the
+ * same model, are left out: a library may have a function only once. */
 static tn_status gather_rest(exporter *ex, const tn__import_record *newest, tn_error *err)
 {
   size_t n = 0;
@@ -111,6 +115,7 @@ static tn_status gather_rest(exporter *ex, const tn__import_record *newest, tn_e
 
 static void exporter_fini(exporter *ex) { tn__free(ex->rest, ex->rest_room * sizeof *ex->rest); }
 
+/* Records the number of operations and the imports under the lock, then collects the other fields without it. */
 static tn_status exporter_init(exporter *ex, tn_graph *graph, tn_error *err)
 {
   *ex = (exporter){ .graph = graph };
@@ -132,7 +137,7 @@ static void write_versions(tn__sink *s, const void *what)
   tn__sink_int(s, V_PRODUCER, PRODUCER);
 }
 
-/* Whether all of the graph was built: then the file has to say what the ops mean. */
+/* Whether no part of the graph is from a file: then versions must be written, which say what the ops mean. */
 static bool is_built(const exporter *ex)
 {
   if (ex->n_rest > 0) return false;
@@ -141,6 +146,7 @@ static bool is_built(const exporter *ex)
   return ex->n_ops > 0;
 }
 
+/* Called twice: to count, and to write. */
 static void write_graph(const exporter *ex, tn__sink *s)
 {
   for (size_t i = 0; s->status == TN_OK && i < ex->n_ops; i++) {
@@ -160,18 +166,19 @@ static void write_graph(const exporter *ex, tn__sink *s)
   if (is_built(ex)) tn__sink_message(s, G_VERSIONS, write_versions, NULL);
 }
 
+/* The first call of write_graph: finds errors and the size before any byte is written. */
 static tn_status measure(const exporter *ex, size_t *size, tn_error *err)
 {
   tn__sink count = tn__sink_counter(err);
   write_graph(ex, &count);
   *size = count.before;
   if (count.status == TN_OK && count.before > SIZE_LIMIT)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the graph takes %zu bytes as a GraphDef, which can have %zu at most",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the graph takes %zu bytes as a GraphDef, wanted at most %zu",
                         count.before, SIZE_LIMIT);
   return count.status;
 }
 
-/* Memory of just the size of the graph. */
+/* Allocates exactly the size of the graph. */
 static void allocate(size_t size, tn__sink *out)
 {
   out->room = size > 0 ? size : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of an .npy file: read and written. */
+/* Reads and writes the header of an .npy file. The dict literal is parsed by hand: it is never evaluated as Python. */
 #define _GNU_SOURCE
 #include <core/formats/npy/npy.h>
 
@@ -8,10 +8,11 @@
 
 #define MAGIC "\x93NUMPY"
 #define MAGIC_SIZE 6
-#define DATA_ALIGN 64
+#define DATA_ALIGN 64 /* of the elements in a file that is written, in bytes, as NumPy does */
 
-/* ---- what stands before the header ---- */
+/* ---- magic, version, length ---- */
 
+/* Every length is compared with the size of the file, so a header cannot request memory that the file does not have. */
 tn_status tn__npy_prefix(const void *bytes, uint64_t size, const char *name, tn__npy_header *h, tn_error *err)
 {
   const uint8_t *p = bytes;
@@ -20,7 +21,7 @@ tn_status tn__npy_prefix(const void *bytes, uint64_t size, const char *name, tn_
   if (have == 0) return tn_error_set(err, TN_DATA_LOSS, "'%s' is empty, wanted an .npy file", name);
   if (memcmp(p, MAGIC, have) != 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "'%s': byte 0: this is no .npy file, it does not begin with \\x93NUMPY", name);
+                        "'%s': byte 0: this is not an .npy file: it does not begin with \\x93NUMPY", name);
   if (size < MAGIC_SIZE + 4) return tn_error_set(err, TN_DATA_LOSS, "'%s' is cut short at byte %" PRIu64, name, size);
   if (p[6] < 1 || p[6] > 3 || p[7] != 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': byte 6: format %d.%d, wanted 1.0, 2.0 or 3.0", name, p[6],
@@ -52,6 +53,7 @@ typedef struct parser {
 
 static size_t offset_of(const parser *p, const char *at) { return p->h->header_at + (size_t)(at - p->begin); }
 
+/* The error that `what` was wanted at the current position. */
 static tn_status wanted(parser *p, const char *what)
 {
   if (p->at == p->end)
@@ -86,6 +88,7 @@ static bool take_word(parser *p, const char *word)
   return true;
 }
 
+/* Reads a string without escapes. Headers with escapes are refused; NumPy writes none. */
 static tn_status parse_string(parser *p, const char *what, tn__slice *out)
 {
   skip_space(p);
@@ -101,6 +104,7 @@ static tn_status parse_string(parser *p, const char *what, tn__slice *out)
   return TN_OK;
 }
 
+/* Reads a dimension, also with a sign or out of range, so that the error can name it. */
 static tn_status parse_dimension(parser *p)
 {
   tn__npy_header *h = p->h;
@@ -124,12 +128,12 @@ static tn_status parse_dimension(parser *p)
   if (h->rank == TN_MAX_RANK)
     return tn_error_set(p->err, TN_INVALID_ARGUMENT, "'%s': byte %zu: more than %d dimensions", p->name,
                         offset_of(p, begin), TN_MAX_RANK);
-  if (p->at < p->end && *p->at == 'L') p->at++; /* Python 2 */
+  if (p->at < p->end && *p->at == 'L') p->at++; /* written by Python 2 */
   h->dims[h->rank++] = value;
   return TN_OK;
 }
 
-/* A tuple: "()", "(2,)", "(2, 3)", "(2, 3,)"; "(2)" is none. */
+/* Parses a tuple: "()", "(2,)", "(2, 3)", "(2, 3,)"; "(2)" is not a tuple. */
 static tn_status parse_shape(parser *p)
 {
   bool comma = true;
@@ -140,7 +144,7 @@ static tn_status parse_shape(parser *p)
     tn_status s = parse_dimension(p);
     if (s != TN_OK) return s;
     comma = take(p, ',');
-    if (!comma && p->h->rank == 1) return wanted(p, "',', as a shape is a tuple");
+    if (!comma && p->h->rank == 1) return wanted(p, "',' because a shape is a tuple");
   }
   return TN_OK;
 }
@@ -166,7 +170,8 @@ static const struct {
   { 'b', 1, TN_BOOL },
   { 'c', 8, TN_COMPLEX64 },
   { 'c', 16, TN_COMPLEX128 },
-  /* What NumPy has no type for: as numbers where those are the same, else as bits. These come after the plain types. */
+  /* Types that NumPy lacks are written as numbers with the same values, else as raw bits. The plain types must precede
+   * them, because the first match of kind and size is the type of a file. */
   { 'i', 1, TN_QINT8 },
   { 'u', 1, TN_QUINT8 },
   { 'i', 2, TN_QINT16 },
@@ -182,7 +187,7 @@ static const struct {
   { 'V', 1, TN_FLOAT8_E4M3FNUZ },
   { 'V', 1, TN_FLOAT8_E4M3B11FNUZ },
   { 'V', 1, TN_FLOAT8_E5M2FNUZ },
-  { 'f', 1, TN_FLOAT8_E5M2 }, /* read only: so NumPy writes it once ml_dtypes is there, and not without that reads it */
+  { 'f', 1, TN_FLOAT8_E5M2 }, /* only read: NumPy with ml_dtypes writes this form, NumPy alone cannot read it */
 };
 #define N_TYPES (sizeof(types) / sizeof(types[0]))
 
@@ -193,16 +198,18 @@ char tn__npy_kind(tn_dtype dtype)
   return dtype == TN_STRING ? 'S' : 0;
 }
 
+/* Why elements of a kind cannot be read, for messages. */
 static const char *why_not(char kind)
 {
   switch (kind) {
-  case 'O': return "Python objects; they would have to be unpickled, which is never done";
+  case 'O': return "Python objects, which would have to be unpickled; that is never done";
   case 'm':
   case 'M': return "dates and times, for which there is no dtype";
-  default: return "no type that can be read";
+  default: return "not a type that can be read";
   }
 }
 
+/* Parses a type such as '<f4': byte order, kind, size of an element. */
 static tn_status parse_type(parser *p)
 {
   tn__npy_header *h = p->h;
@@ -242,10 +249,11 @@ static tn_status parse_type(parser *p)
   return TN_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole dict ---- */
 
-enum { DESCR = 1, FORTRAN_ORDER = 2, SHAPE = 4 };
+enum { DESCR = 1, FORTRAN_ORDER = 2, SHAPE = 4 }; /* bits of the keys, in the order of keys[] */
 
+/* Reads a key with its value. Each key must occur once, in any order. */
 static tn_status parse_pair(parser *p, unsigned *seen)
 {
   static const char *const keys[] = { "descr", "fortran_order", "shape" };
@@ -258,8 +266,8 @@ static tn_status parse_pair(parser *p, unsigned *seen)
   for (unsigned i = 0; i < 3; i++)
     if (tn__slice_is(key, keys[i])) bit = 1u << i;
   if (bit == 0 || (*seen & bit) != 0)
-    return tn_error_set(p->err, TN_INVALID_ARGUMENT, "'%s': byte %zu: key '%.*s' is %s", p->name, offset_of(p, begin),
-                        (int)(key.size > 40 ? 40 : key.size), key.data, bit == 0 ? "not known" : "there twice");
+    return tn_error_set(p->err, TN_INVALID_ARGUMENT, "'%s': byte %zu: key '%.*s' %s", p->name, offset_of(p, begin),
+                        (int)(key.size > 40 ? 40 : key.size), key.data, bit == 0 ? "is not known" : "occurs twice");
   *seen |= bit;
   if (!take(p, ':')) return wanted(p, "':'");
   if (bit == DESCR) return parse_type(p);
@@ -269,6 +277,12 @@ static tn_status parse_pair(parser *p, unsigned *seen)
   else if (!take_word(p, "False"))
     return wanted(p, "True or False");
   return TN_OK;
+}
+
+static const char *missing_key(unsigned seen)
+{
+  if ((seen & DESCR) == 0) return "descr";
+  return (seen & SHAPE) == 0 ? "shape" : "fortran_order";
 }
 
 tn_status tn__npy_dict(const char *text, const char *name, tn__npy_header *h, tn_error *err)
@@ -287,15 +301,14 @@ tn_status tn__npy_dict(const char *text, const char *name, tn__npy_header *h, tn
   if (p.at != p.end) return wanted(&p, "the end of the header");
   if (seen != (DESCR | FORTRAN_ORDER | SHAPE))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': byte %zu: the header has no '%s'", name, h->header_at,
-                        (seen & DESCR) == 0   ? "descr"
-                        : (seen & SHAPE) == 0 ? "shape"
-                                              : "fortran_order");
+                        missing_key(seen));
   return TN_OK;
 }
 
 /* ---- writing ---- */
 
-/* The longest string's length, at least 1. A zero byte at the end of a text would be lost. */
+/* The length of the longest string, at least 1. A string that ends in a zero byte is refused: readers take zeros at the
+ * end for padding. */
 static tn_status string_width(const tn_tensor *tensor, size_t *item, tn_error *err)
 {
   *item = 1;
@@ -313,6 +326,7 @@ static tn_status string_width(const tn_tensor *tensor, size_t *item, tn_error *e
   return TN_OK;
 }
 
+/* Writes format 1.0, with blanks that align the elements. */
 tn_status tn__npy_format_header(const tn_tensor *tensor, tn__text *out, size_t *item, tn_error *err)
 {
   tn_dtype dtype = tn_tensor_dtype(tensor);
@@ -335,7 +349,7 @@ tn_status tn__npy_format_header(const tn_tensor *tensor, tn__text *out, size_t *
   while (!out->failed && (out->size + 1) % DATA_ALIGN != 0) tn__text_puts(out, " ");
   tn__text_puts(out, "\n");
   if (out->failed) return tn__no_memory(err, "the header of an .npy file", out->size);
-  /* At most 254 dimensions of 19 digits: the length always fits into format 1.0's two bytes. */
+  /* With at most 254 dimensions of 19 digits the length always fits in the two bytes of format 1.0. */
   size_t length = out->size - (MAGIC_SIZE + 4);
   out->data[8] = (char)(length & 0xff);
   out->data[9] = (char)(length >> 8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy files to tensors. Sizes are compared with the bytes of the file before memory is allocated for them. */
+/* Reads .npy files. Sizes are compared with the size of the file before memory is allocated for them. */
 #include <core/formats/npy/npy.h>
 
 #include <inttypes.h>
@@ -17,13 +17,14 @@ static tn_status read_at(const source *src, uint64_t offset, void *to, size_t n,
   return TN_OK;
 }
 
-/* Bytes that are read at once; freed by drop. */
+/* A range of the source, copied unless the source is in memory; freed by drop. */
 typedef struct block {
   const void *data;
-  void *owned;
+  void *owned; /* NULL: data is borrowed */
   size_t size;
 } block;
 
+/* In memory the range is borrowed; otherwise it is read into a new block. */
 static tn_status fetch(const source *src, uint64_t offset, size_t n, const char *what, block *out, tn_error *err)
 {
   *out = (block){ .size = n };
@@ -39,8 +40,8 @@ static void drop(block *b) { tn__free(b->owned, b->size); }
 
 /* ---- dtype ---- */
 
-/* Whether elements of the file's type may be those of `as`: a type that NumPy does not have, in the form in which it is
- * written, or as the unsigned number of its bits. */
+/* Whether elements of the file's type may be read as `as`: a type that NumPy lacks, in the form in which it is written
+ * or as an unsigned number with its bits. */
 static bool may_be(const tn__npy_header *h, tn_dtype as)
 {
   char kind = tn__npy_kind(as);
@@ -53,7 +54,7 @@ static bool may_be(const tn__npy_header *h, tn_dtype as)
   }
 }
 
-/* The dtype of the tensor: what the file says, or `as` where the file's type leaves that open. */
+/* Chooses the dtype of the tensor: that of the file, or `as` if the file's type allows it. */
 static tn_status choose_dtype(const tn__npy_header *h, const char *name, tn_dtype as, tn_dtype *out, tn_error *err)
 {
   *out = h->dtype;
@@ -62,8 +63,7 @@ static tn_status choose_dtype(const tn__npy_header *h, const char *name, tn_dtyp
   if (as == TN_DTYPE_INVALID && h->kind == 'V')
     return tn_error_set(
         err, TN_INVALID_ARGUMENT,
-        "'%s': the elements' type '%s' is bytes without a meaning: the dtype that is wanted must be given", name,
-        h->type);
+        "'%s': the elements' type '%s' is raw bytes: the wanted dtype must be given", name, h->type);
   if (as == TN_DTYPE_INVALID || as == h->dtype) return TN_OK;
   if (!may_be(h, as))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': the elements' type is '%s'%s%s%s, wanted %s", name, h->type,
@@ -75,6 +75,7 @@ static tn_status choose_dtype(const tn__npy_header *h, const char *name, tn_dtyp
 
 /* ---- plain elements ---- */
 
+/* Reverses the bytes of every number. */
 static void swap_bytes(void *data, size_t bytes, size_t width)
 {
   uint8_t *p = data;
@@ -86,9 +87,9 @@ static void swap_bytes(void *data, size_t bytes, size_t width)
     }
 }
 
-/* Walks an array whose first index changes fastest in the order in which the last one does, a row at a time: calls
- * put(arg, to, from, n, stride) for element numbers to, to + 1, ... and from, from + stride, ...; rank is at least 1.
- */
+/* Walks an array in Fortran order (the first index changes fastest) in C order (the last one does), one row at a time:
+ * calls put(arg, to, from, n, stride), where element to + i of the result is element from + i * stride of the file. The
+ * rank is at least 1. */
 static void walk_fortran(const tn__npy_header *h, int64_t count,
                          void (*put)(void *arg, int64_t to, int64_t from, int64_t n, int64_t stride), void *arg)
 {
@@ -122,7 +123,7 @@ static void put_plain(void *arg, int64_t to, int64_t from, int64_t n, int64_t st
   copy_arg *c = arg;
   char *out = c->to + (size_t)to * c->item;
   const char *in = c->from + (size_t)from * c->item;
-  switch (c->item) { /* so that each copy is one move */
+  switch (c->item) { /* with a constant size, each copy is a single move */
   case 1: gather(out, in, n, stride, 1); break;
   case 2: gather(out, in, n, stride, 2); break;
   case 4: gather(out, in, n, stride, 4); break;
@@ -131,19 +132,20 @@ static void put_plain(void *arg, int64_t to, int64_t from, int64_t n, int64_t st
   }
 }
 
-/* What an element of few bits may be. */
+/* The values of a type with fewer bits than a byte; false: another type. */
 static bool small_range(tn_dtype dtype, int *low, int *high)
 {
-  int bits = dtype == TN_INT4 || dtype == TN_UINT4 ? 4 : dtype == TN_INT2 || dtype == TN_UINT2 ? 2 : 0;
-  if (bits == 0) return false;
-  bool is_signed = dtype == TN_INT4 || dtype == TN_INT2;
-  *low = is_signed ? -(1 << (bits - 1)) : 0;
-  *high = (1 << (is_signed ? bits - 1 : bits)) - 1;
-  return true;
+  switch (dtype) {
+  case TN_INT4: *low = -8, *high = 7; return true;
+  case TN_UINT4: *low = 0, *high = 15; return true;
+  case TN_INT2: *low = -2, *high = 1; return true;
+  case TN_UINT2: *low = 0, *high = 3; return true;
+  default: return false;
+  }
 }
 
-/* Makes any byte but 0 a true, and refuses numbers that a type of few bits cannot have. In elements of a void type a
- * negative number may have only these bits, as ml_dtypes writes it. */
+/* Makes every non-zero bool 1, and refuses numbers outside the range of a type with few bits. In elements of kind V, as
+ * ml_dtypes writes them, the upper bits of a negative number may be missing; it is sign-extended. */
 static tn_status check_values(tn_tensor *t, const tn__npy_header *h, const char *name, tn_error *err)
 {
   tn_dtype dtype = tn_tensor_dtype(t);
@@ -157,13 +159,14 @@ static tn_status check_values(tn_tensor *t, const tn__npy_header *h, const char 
     int value = low < 0 ? (int8_t)p[i] : p[i];
     if (h->kind == 'V' && low < 0 && value > high && value <= high - low) value += 2 * low;
     if (value < low || value > high)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': element %" PRId64 "%s is %d, %s has %d to %d", name, i,
-                          h->fortran ? " (in C order)" : "", value, tn_dtype_name(dtype), low, high);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': element %" PRId64 "%s is %d, wanted %d to %d for %s", name,
+                          i, h->fortran ? " (in C order)" : "", value, low, high, tn_dtype_name(dtype));
     p[i] = (uint8_t)value;
   }
   return TN_OK;
 }
 
+/* Reads numbers: directly into the tensor, or through a copy if they are in Fortran order. */
 static tn_status read_plain(const source *src, const tn__npy_header *h, tn_tensor *t, tn_error *err)
 {
   char *to = tn_tensor_data(t);
@@ -187,9 +190,9 @@ static tn_status read_plain(const source *src, const tn__npy_header *h, tn_tenso
 typedef struct string_arg {
   const tn__npy_header *h;
   const source *src;
-  const uint8_t *from;
-  tn_string *to;
-  char *utf8; /* room for one element as UTF-8; NULL for 'S' */
+  const uint8_t *from; /* the elements in the file */
+  tn_string *to;       /* the elements of the tensor */
+  char *utf8;          /* room for one element as UTF-8; NULL for kind 'S' */
   tn_status status;
   tn_error *err;
 } string_arg;
@@ -200,25 +203,34 @@ static uint32_t code_point(const uint8_t *p, bool big)
              : (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
+static size_t utf8_size(uint32_t c)
+{
+  if (c < 0x80) return 1;
+  if (c < 0x800) return 2;
+  return c < 0x10000 ? 3 : 4;
+}
+
+/* Writes a code point as UTF-8; returns its size. */
 static size_t put_utf8(char *to, uint32_t c)
 {
   if (c < 0x80) {
     to[0] = (char)c;
     return 1;
   }
-  size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  size_t n = utf8_size(c);
   for (size_t i = n - 1; i > 0; i--, c >>= 6) to[i] = (char)(0x80 | (c & 0x3f));
-  to[0] = (char)(c | (n == 2 ? 0xc0 : n == 3 ? 0xe0 : 0xf0));
+  to[0] = (char)((0xf00 >> n) | c); /* 0xc0, 0xe0, 0xf0 */
   return n;
 }
 
-/* Zeros at the end are padding. */
+/* The length of an element without the zeros at its end, which are padding. */
 static size_t used_width(const uint8_t *p, size_t n)
 {
   while (n > 0 && p[n - 1] == 0) n--;
   return n;
 }
 
+/* Sets one string. UCS-4 is converted to UTF-8; bytes of kind 'S' are kept. */
 static void put_string(string_arg *a, int64_t to, int64_t from)
 {
   size_t item = a->h->item, n = 0;
@@ -231,8 +243,9 @@ static void put_string(string_arg *a, int64_t to, int64_t from)
   for (size_t i = 0; i < used; i += 4) {
     uint32_t c = code_point(p + i, a->h->swap);
     if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) {
-      a->status = tn_error_set(a->err, TN_INVALID_ARGUMENT, "'%s': byte %" PRIu64 ": 0x%" PRIx32 " is no character",
-                               a->src->name, a->h->data_at + (uint64_t)from * item + i, c);
+      a->status = tn_error_set(a->err, TN_INVALID_ARGUMENT,
+                               "'%s': byte %" PRIu64 ": 0x%" PRIx32 " is not a Unicode character", a->src->name,
+                               a->h->data_at + (uint64_t)from * item + i, c);
       return;
     }
     n += put_utf8(a->utf8 + n, c);
@@ -246,13 +259,14 @@ static void put_strings(void *arg, int64_t to, int64_t from, int64_t n, int64_t 
   for (int64_t i = 0; i < n && a->status == TN_OK; i++) put_string(a, to + i, from + i * stride);
 }
 
+/* Strings of fixed width. Their bytes are in memory at once, beside the tensor. */
 static tn_status read_strings(const source *src, const tn__npy_header *h, size_t bytes, tn_tensor *t, tn_error *err)
 {
   block b;
   tn_status s = fetch(src, h->data_at, bytes, "an array of strings", &b, err);
   string_arg a = { h, src, b.data, tn_tensor_data(t), NULL, s, err };
   int64_t count = tn_tensor_elements(t);
-  size_t room = h->kind == 'U' && bytes > 0 ? h->item : 0; /* four bytes are enough for any character */
+  size_t room = h->kind == 'U' && bytes > 0 ? h->item : 0; /* UCS-4: no character is longer in UTF-8 */
   if (room > 0 && s == TN_OK && (a.utf8 = tn__alloc(room)) == NULL)
     a.status = tn__no_memory(err, "a string element", room);
   if (h->fortran && h->rank > 1)
@@ -279,7 +293,7 @@ static tn_status read_header(const source *src, tn__npy_header *h, tn_error *err
   return s;
 }
 
-/* The bytes of all elements in the file; they are there, exactly. */
+/* Checks that the file has exactly the bytes of all elements, and returns their number. */
 static tn_status check_size(const source *src, const tn__npy_header *h, tn_dtype dtype, size_t *out, tn_error *err)
 {
   char shape[160];
@@ -288,7 +302,7 @@ static tn_status check_size(const source *src, const tn__npy_header *h, tn_dtype
   tn__format_shape(shape, sizeof(shape), h->dims, h->rank);
   tn_status s = tn_shape_bytes(dtype, h->dims, h->rank, &bytes, err);
   if (s == TN_OK) s = tn_shape_elements(h->dims, h->rank, &count, err);
-  if (s != TN_OK) return tn_error_wrap(err, TN_OK, "'%s': the shape in the header cannot be", src->name);
+  if (s != TN_OK) return tn_error_wrap(err, TN_OK, "'%s': the shape in the header is not possible", src->name);
   if (bytes > src->limit)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
                         "'%s': shape %s of %s takes %zu bytes of memory, at most %" PRIu64 " are allowed", src->name,
@@ -307,6 +321,7 @@ static tn_status check_size(const source *src, const tn__npy_header *h, tn_dtype
   return TN_OK;
 }
 
+/* The shape is checked against the size of the file before the tensor is allocated. */
 tn_status tn__npy_read(const source *src, tn_dtype as, tn_tensor **out, tn_error *err)
 {
   tn__npy_header h;
@@ -330,7 +345,7 @@ tn_status tn_npy_parse(const void *bytes, size_t size, const char *name, tn_dtyp
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
   if (out == NULL || (bytes == NULL && size > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given", out == NULL ? "place for the tensor is" : "bytes are");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npy_parse: %s is NULL", out == NULL ? "out" : "bytes");
   source src = { .name = name != NULL ? name : "memory",
                  .bytes = bytes != NULL ? bytes : (const void *)"",
                  .size = size,
@@ -348,7 +363,7 @@ tn_status tn_npy_load(const char *path, tn_dtype as, tn_tensor **out, tn_error *
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
   if (out == NULL || path == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s is given", out == NULL ? "place for the tensor" : "path");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npy_load: %s is NULL", out == NULL ? "out" : "path");
   tn__file file;
   tn_status s = tn__file_open(path, &file, err);
   if (s != TN_OK) return s;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors to .npy files. */
+/* Writes tensors to .npy files. */
 #include <core/formats/npy/npy.h>
 
 #include <string.h>
 
 #include <core/base/file.h>
 
-#define CHUNK ((size_t)1 << 16)
+#define CHUNK ((size_t)1 << 16) /* bytes of strings that are written at once */
 
-/* Strings of one width, filled up with zeros, some at a time. */
+/* Writes strings in one width, padded with zeros. */
 static tn_status write_strings(tn__writer *w, const tn_tensor *t, size_t item, tn_error *err)
 {
   size_t chunk = item > CHUNK ? item : CHUNK, used = 0;
@@ -37,7 +37,7 @@ static tn_status write_plain(tn__writer *w, const tn_tensor *t, tn_error *err)
 {
   size_t bytes = tn_tensor_bytes(t);
   if (tn_tensor_data(t) != NULL) return tn__writer_write(w, tn_tensor_data(t), bytes, err);
-  tn_tensor *copy; /* of memory that the host does not see */
+  tn_tensor *copy; /* of device memory */
   tn_status s = tn_tensor_copy(t, &copy, err);
   if (s == TN_OK) s = tn__writer_write(w, tn_tensor_data(copy), bytes, err);
   tn_tensor_unref(copy);
@@ -48,7 +48,7 @@ tn_status tn_npy_save(const tn_tensor *tensor, const char *path, tn_error *err)
 {
   tn__error_reset(err);
   if (tensor == NULL || path == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s is given", tensor == NULL ? "tensor" : "path");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npy_save: %s is NULL", tensor == NULL ? "tensor" : "path");
   tn__text header;
   tn__writer w;
   size_t item;

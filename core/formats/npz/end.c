@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking the end of a zip archive, which says where its directory is, before libzip sees the archive: libzip
- * tries every place that looks like an end, and allocates as many entries as it claims. */
+/* Checks the end record of a zip archive, which locates the directory, before libzip sees the archive: libzip tries
+ * every place that looks like an end record, and allocates as many entries as the record claims. */
 #include <core/formats/npz/npz.h>
 
 #include <inttypes.h>
 #include <string.h>
 
-#define END_SIZE 22       /* without its comment */
-#define LOCATOR_SIZE 20   /* stands before it in a large archive and says where the other end is */
-#define LARGE_END_SIZE 56 /* that one */
-#define ENTRY_SIZE 46     /* of the directory, at least */
-#define WINDOW (UINT16_MAX + END_SIZE + LOCATOR_SIZE)
-#define MOST_ENDS 16
+/* Sizes in bytes */
+#define END_SIZE 22       /* of the end record, without its comment */
+#define LOCATOR_SIZE 20   /* of the locator, which precedes it in a large archive (zip64) */
+#define LARGE_END_SIZE 56 /* of the zip64 end record, to which the locator points */
+#define ENTRY_SIZE 46     /* of an entry of the directory, at least */
+#define WINDOW (UINT16_MAX + END_SIZE + LOCATOR_SIZE) /* in which an end record with a comment can begin */
+#define MOST_ENDS 16 /* places that may look like an end record */
 
 tn_status tn__npz_read_raw(const tn_npz *npz, uint64_t offset, void *to, size_t n, tn_error *err)
 {
@@ -20,6 +21,7 @@ tn_status tn__npz_read_raw(const tn_npz *npz, uint64_t offset, void *to, size_t 
   return TN_OK;
 }
 
+/* A little-endian number of n bytes. */
 static uint64_t number(const uint8_t *p, size_t n)
 {
   uint64_t value = 0;
@@ -27,7 +29,7 @@ static uint64_t number(const uint8_t *p, size_t n)
   return value;
 }
 
-/* A locator: the number of entries that it leads to must have room in the archive. */
+/* Checks a locator: the archive must have room for the number of entries in the end record to which it points. */
 static tn_status check_locator(const tn_npz *npz, const uint8_t *p, tn_error *err)
 {
   uint8_t end[LARGE_END_SIZE];
@@ -38,12 +40,12 @@ static tn_status check_locator(const tn_npz *npz, const uint8_t *p, tn_error *er
   uint64_t entries = number(end + 32, 8);
   if (entries <= npz->size / ENTRY_SIZE) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT,
-                      "'%s': byte %" PRIu64 ": the archive says that it has %" PRIu64 " entries, but its %" PRIu64
+                      "'%s': byte %" PRIu64 ": the archive claims %" PRIu64 " entries, but its %" PRIu64
                       " bytes have room for %" PRIu64 " at most",
                       npz->name, at + 32, entries, npz->size, npz->size / ENTRY_SIZE);
 }
 
-/* The error for a file that has no end of an archive. */
+/* The error for a file without an end record. */
 static tn_status no_archive(const tn_npz *npz, tn_error *err)
 {
   uint8_t begin[6] = { 0 };
@@ -53,16 +55,17 @@ static tn_status no_archive(const tn_npz *npz, tn_error *err)
   if (memcmp(begin, "PK", 2) == 0)
     return tn_error_set(
         err, TN_DATA_LOSS,
-        "'%s' is cut short: it begins as an archive, but the directory, which stands at the end, is not "
-        "among its %" PRIu64 " bytes",
+        "'%s' is cut short: it begins like an archive, but its %" PRIu64 " bytes do not include the directory, which "
+        "is at the end",
         npz->name, npz->size);
   return tn_error_set(err, TN_INVALID_ARGUMENT,
                       memcmp(begin, "\x93NUMPY", 6) == 0
                           ? "'%s' is an .npy file, a single array without a key, wanted an .npz file"
-                          : "'%s' is no .npz file: it is no zip archive",
+                          : "'%s' is not an .npz file: it is not a zip archive",
                       npz->name);
 }
 
+/* Checks every place in the last n bytes of the archive that looks like an end record. */
 static tn_status check_window(const tn_npz *npz, const uint8_t *p, size_t n, tn_error *err)
 {
   int ends = 0;

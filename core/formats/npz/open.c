@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An .npz file opened: libzip on a source of ours, and the list of keys. */
+/* Opens an .npz file: runs libzip on our own source, and lists the keys. With our own source, reads have our error
+ * messages and are no cancellation points. */
 #include <core/formats/npz/npz.h>
 
 #include <errno.h>
@@ -7,13 +8,14 @@
 #include <string.h>
 
 #define ARENA_BLOCK 1024
-/* What the arrays of an archive may take in memory by default: this much, and this many times the archive's size.
- * Deflate reaches a thousand to one, which real data comes near only when nearly all of it is zeros. */
+/* The default limit of the memory for an archive's arrays: a base in bytes, plus a factor times the archive's size.
+ * Deflate can reach a thousand to one, but real data comes near that only if almost all of it is zeros. */
 #define BUDGET_BASE ((uint64_t)1 << 30)
 #define BUDGET_TIMES 100
 
 /* ---- the bytes ---- */
 
+/* Reads less than n bytes at the end of the file, as libzip expects. An error of the system is kept for the message. */
 static zip_int64_t source_read(tn_npz *npz, void *data, zip_uint64_t n)
 {
   uint64_t left = npz->size - npz->at;
@@ -29,12 +31,18 @@ static zip_int64_t source_read(tn_npz *npz, void *data, zip_uint64_t n)
   return (zip_int64_t)n;
 }
 
+static uint64_t seek_base(const tn_npz *npz, int whence)
+{
+  if (whence == SEEK_CUR) return npz->at;
+  return whence == SEEK_END ? npz->size : 0;
+}
+
 static zip_int64_t source_seek(tn_npz *npz, const void *data, zip_uint64_t n)
 {
   const zip_source_args_seek_t *to = data;
-  uint64_t base = n < sizeof(*to) ? 0 : to->whence == SEEK_CUR ? npz->at : to->whence == SEEK_END ? npz->size : 0;
   int64_t at;
-  if (n < sizeof(*to) || __builtin_add_overflow((int64_t)base, to->offset, &at) || at < 0 || (uint64_t)at > npz->size) {
+  if (n < sizeof(*to) || __builtin_add_overflow((int64_t)seek_base(npz, to->whence), to->offset, &at) || at < 0 ||
+      (uint64_t)at > npz->size) {
     npz->zip.error_set(&npz->source_error, ZIP_ER_SEEK, EINVAL);
     return -1;
   }
@@ -42,6 +50,7 @@ static zip_int64_t source_seek(tn_npz *npz, const void *data, zip_uint64_t n)
   return 0;
 }
 
+/* libzip needs the size to find the end record. */
 static zip_int64_t source_stat(const tn_npz *npz, void *data, zip_uint64_t n)
 {
   zip_stat_t *st = data;
@@ -52,6 +61,7 @@ static zip_int64_t source_stat(const tn_npz *npz, void *data, zip_uint64_t n)
   return sizeof(*st);
 }
 
+/* The callback through which libzip reads. */
 static zip_int64_t source_call(void *user, void *data, zip_uint64_t n, zip_source_cmd_t command)
 {
   tn_npz *npz = user;
@@ -72,6 +82,7 @@ static zip_int64_t source_call(void *user, void *data, zip_uint64_t n, zip_sourc
   }
 }
 
+/* Lets libzip read the directory. npz owns the archive, which owns the source. */
 static tn_status open_archive(tn_npz *npz, tn_error *err)
 {
   zip_error_t error;
@@ -91,10 +102,11 @@ static tn_status open_archive(tn_npz *npz, tn_error *err)
 
 /* ---- the keys ---- */
 
+/* Adds a key. NumPy drops the ending ".npy" of names; other names are keys as they are. */
 static tn_status add_entry(tn_npz *npz, zip_uint64_t index, const char *name, tn_error *err)
 {
   size_t size = strlen(name);
-  if (size > 0 && name[size - 1] == '/') return TN_OK; /* a folder */
+  if (size > 0 && name[size - 1] == '/') return TN_OK; /* a directory */
   tn__npz_entry *e = &npz->entries[npz->n];
   e->plain = size < 4 || memcmp(name + size - 4, ".npy", 4) != 0;
   if (!e->plain) size -= 4;
@@ -108,10 +120,11 @@ static tn_status add_entry(tn_npz *npz, zip_uint64_t index, const char *name, tn
   return TN_OK;
 }
 
+/* check_end has bounded the number of entries by the size of the archive. */
 static tn_status list_entries(tn_npz *npz, tn_error *err)
 {
   zip_int64_t count = npz->zip.get_num_entries(npz->archive, 0);
-  if (count < 0) return tn_error_set(err, TN_INTERNAL, "'%s': the archive cannot count its entries", npz->name);
+  if (count < 0) return tn_error_set(err, TN_INTERNAL, "'%s': the archive's entries cannot be counted", npz->name);
   npz->entries = tn__arena_array(&npz->arena, (size_t)count, sizeof(*npz->entries));
   if (npz->entries == NULL || !tn__map_reserve(&npz->by_key, (size_t)count))
     return tn__no_memory(err, "the keys of an .npz file", (size_t)count * sizeof(*npz->entries));
@@ -127,6 +140,7 @@ static tn_status list_entries(tn_npz *npz, tn_error *err)
 
 /* ---- opening ---- */
 
+/* discard() may call our source, so the bytes are closed after it. */
 void tn_npz_close(tn_npz *npz)
 {
   if (npz == NULL) return;
@@ -138,6 +152,7 @@ void tn_npz_close(tn_npz *npz)
   tn__free(npz, sizeof(*npz));
 }
 
+/* Makes an npz without bytes; the caller closes it after an error. */
 static tn_status create(const char *name, tn_npz **out, tn_error *err)
 {
   tn_npz *npz = tn__zalloc(sizeof(*npz));
@@ -150,6 +165,7 @@ static tn_status create(const char *name, tn_npz **out, tn_error *err)
   return npz->name == NULL ? tn__no_memory(err, "a file name", strlen(name) + 1) : TN_OK;
 }
 
+/* The end of the archive is checked before libzip sees it (end.c). */
 static tn_status open_bytes(tn_npz *npz, tn_error *err)
 {
   npz->err = err;
@@ -164,6 +180,7 @@ static tn_status open_bytes(tn_npz *npz, tn_error *err)
   return s;
 }
 
+/* Returns the opened file, or closes it after an error. */
 static tn_status deliver(tn_status s, tn_npz *npz, tn_npz **out)
 {
   if (s == TN_OK)
@@ -179,7 +196,7 @@ tn_status tn_npz_open(const char *path, tn_npz **out, tn_error *err)
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
   if (out == NULL || path == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s is given", out == NULL ? "place for the .npz file" : "path");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npz_open: %s is NULL", out == NULL ? "out" : "path");
   tn_status s = create(path, &npz, err);
   if (s == TN_OK) s = tn__file_open(npz->name, &npz->file, err);
   if (s == TN_OK) npz->size = npz->file.size;
@@ -193,8 +210,7 @@ tn_status tn_npz_open_bytes(const void *bytes, size_t size, const char *name, tn
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
   if (out == NULL || (bytes == NULL && size > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given",
-                        out == NULL ? "place for the .npz file is" : "bytes are");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npz_open_bytes: %s is NULL", out == NULL ? "out" : "bytes");
   tn_status s = create(name != NULL ? name : "memory", &npz, err);
   if (s == TN_OK) {
     npz->bytes = bytes != NULL ? bytes : (const void *)"";

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays out of an .npz file: inflated straight into the tensor, never more than the array's header asks for. */
+/* Reads arrays of an .npz file. They are inflated directly into the tensor, never more than the array's header says. */
 #include <core/formats/npz/npz.h>
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Deflate's best: 258 bytes from two bits. */
-#define BEST_RATIO 1032
-/* Asked for at once: what is read is still in the cache when its checksum is made. And libzip (1.7 at least) counts
- * wrongly what it has inflated when it is asked for more than 4 GiB. */
+#define BEST_RATIO 1032 /* of deflate: 258 bytes from two bits */
+/* Bytes read at once: the data is still in the cache when libzip computes its checksum. Also, libzip (at least 1.7)
+ * miscounts if more than 4 GiB are requested at once. */
 #define CHUNK ((size_t)1 << 18)
 
-/* ---- one entry, front to back ---- */
+/* ---- one entry, read sequentially ---- */
 
 typedef struct entry_reader {
   tn_npz *npz;
-  const char *name;
-  zip_file_t *file;
-  uint64_t at;
-  uint8_t head[TN_NPY_PREFIX]; /* the first bytes may be asked for again */
+  const char *name;            /* for messages */
+  zip_file_t *file;            /* owned by read_array */
+  uint64_t at;                 /* offset in the array's file */
+  uint8_t head[TN_NPY_PREFIX]; /* the first bytes, which may be requested again (npy.h) */
 } entry_reader;
 
+/* The error of a read: our source's own, else libzip's. */
 static tn_status failed(entry_reader *r, const char *what, tn_error *err)
 {
   if (r->npz->source_status != TN_OK) return r->npz->source_status;
   return tn__zip_failed(&r->npz->zip, r->npz->zip.file_get_error(r->file), r->name, what, err);
 }
 
+/* Reads the next n bytes of the entry, and keeps those of the head. */
 static tn_status inflate_some(entry_reader *r, uint8_t *to, size_t n, tn_error *err)
 {
   while (n > 0) {
@@ -42,6 +43,7 @@ static tn_status inflate_some(entry_reader *r, uint8_t *to, size_t n, tn_error *
   return TN_OK;
 }
 
+/* The read function of a tn__npy_source: bytes of the head from its copy, all others in order. */
 static tn_status read_entry(void *user, uint64_t offset, void *to, size_t n, tn_error *err)
 {
   entry_reader *r = user;
@@ -52,12 +54,12 @@ static tn_status read_entry(void *user, uint64_t offset, void *to, size_t n, tn_
     memcpy(to, r->head + offset, known);
   }
   if (known < n && offset + known != r->at)
-    return tn_error_set(err, TN_INTERNAL, "'%s': byte %" PRIu64 " is asked for after %" PRIu64, r->name, offset + known,
-                        r->at);
+    return tn_error_set(err, TN_INTERNAL, "'%s': byte %" PRIu64 " was requested after byte %" PRIu64, r->name,
+                        offset + known, r->at);
   return inflate_some(r, (uint8_t *)to + known, n - known, err);
 }
 
-/* After the last byte: only there libzip compares the checksum. */
+/* Reads beyond the last byte, because libzip compares the checksum only there. */
 static tn_status check_end(entry_reader *r, tn_error *err)
 {
   uint8_t more;
@@ -65,13 +67,13 @@ static tn_status check_end(entry_reader *r, tn_error *err)
   if (got < 0) return failed(r, "the array is damaged", err);
   if (got > 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "'%s': there is more in it than the %" PRIu64 " bytes that the archive names", r->name, r->at);
+                        "'%s' has more than the %" PRIu64 " bytes that the archive declares", r->name, r->at);
   return TN_OK;
 }
 
-/* ---- what may be unpacked ---- */
+/* ---- limits ---- */
 
-/* What the archive says of an entry, and that it can be so; `budget` is what is left of it. */
+/* Reads the archive's description of an entry and checks that it is plausible and within the remaining budget. */
 static tn_status examine(tn_npz *npz, const tn__npz_entry *e, const char *name, uint64_t budget, zip_stat_t *st,
                          tn_error *err)
 {
@@ -79,7 +81,7 @@ static tn_status examine(tn_npz *npz, const tn__npz_entry *e, const char *name, 
   if (npz->zip.stat_index(npz->archive, e->index, 0, st) != 0)
     return tn__zip_failed(&npz->zip, npz->zip.get_error(npz->archive), name, "the archive does not describe it", err);
   if ((st->valid & needed) != needed)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': the archive does not say how large it is", name);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': the archive does not declare its size", name);
   if (st->encryption_method != ZIP_EM_NONE)
     return tn_error_set(err, TN_UNIMPLEMENTED, "'%s' is encrypted (method %d), which is not read", name,
                         st->encryption_method);
@@ -98,12 +100,14 @@ static tn_status examine(tn_npz *npz, const tn__npz_entry *e, const char *name, 
                         name, (uint64_t)st->comp_size, (uint64_t)st->size, BEST_RATIO);
   if (st->size > budget)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                        "'%s': %" PRIu64 " bytes would become %" PRIu64 ", but %" PRIu64
-                        " is the most that this archive of %" PRIu64 " bytes may still take (tn_npz_set_budget)",
+                        "'%s': %" PRIu64 " bytes would become %" PRIu64 ", but at most %" PRIu64
+                        " are left for this archive of %" PRIu64 " bytes (tn_npz_set_budget)",
                         name, (uint64_t)st->comp_size, (uint64_t)st->size, budget, npz->size);
   return TN_OK;
 }
 
+/* Loads one array and subtracts its memory from the budget: the unpacked bytes or those of the tensor, whichever are
+ * more. */
 static tn_status read_array(tn_npz *npz, const tn__npz_entry *e, const char *name, tn_dtype as, uint64_t *budget,
                             tn_tensor **out, tn_error *err)
 {
@@ -130,7 +134,7 @@ static tn_status read_array(tn_npz *npz, const tn__npz_entry *e, const char *nam
   return TN_OK;
 }
 
-/* "x.npz:key", which messages name. */
+/* Loads an array; messages name it "x.npz:key". */
 static tn_status load_entry(tn_npz *npz, const tn__npz_entry *e, tn_dtype as, uint64_t *budget, tn_tensor **out,
                             tn_error *err)
 {
@@ -148,7 +152,7 @@ static tn_status load_entry(tn_npz *npz, const tn__npz_entry *e, tn_dtype as, ui
 
 /* ---- the public functions ---- */
 
-/* As NumPy has it: the name in the archive first, then the key. */
+/* As in NumPy, `key` is first taken for a name in the archive, then for a key. */
 static const tn__npz_entry *find(const tn_npz *npz, const char *key)
 {
   size_t size = strlen(key);
@@ -157,6 +161,7 @@ static const tn__npz_entry *find(const tn_npz *npz, const char *key)
   return e != NULL && !e->plain ? e : tn__map_get(&npz->by_key, key, size);
 }
 
+/* Lists some of the keys that the file has. */
 static tn_status not_found(const tn_npz *npz, const char *key, tn_error *err)
 {
   enum { MOST = 8 };
@@ -175,22 +180,21 @@ tn_status tn_npz_load(tn_npz *npz, const char *key, tn_dtype as, tn_tensor **out
 {
   tn__error_reset(err);
   if (out != NULL) *out = NULL;
-  if (npz == NULL || key == NULL || out == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s is given",
-                        npz == NULL   ? ".npz file"
-                        : key == NULL ? "key"
-                                      : "place for the tensor");
+  const char *missing = out == NULL ? "out" : NULL;
+  if (key == NULL) missing = "key";
+  if (npz == NULL) missing = "npz";
+  if (missing != NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npz_load: %s is NULL", missing);
   const tn__npz_entry *e = find(npz, key);
   uint64_t budget = npz->budget;
   return e == NULL ? not_found(npz, key, err) : load_entry(npz, e, as, &budget, out, err);
 }
 
+/* All arrays together have one budget. After an error none is returned. */
 tn_status tn_npz_load_all(tn_npz *npz, const tn_dtype *as, tn_tensor **out, tn_error *err)
 {
   tn__error_reset(err);
   if (npz == NULL || (out == NULL && npz->n > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s is given",
-                        npz == NULL ? ".npz file" : "place for the tensors");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npz_load_all: %s is NULL", npz == NULL ? "npz" : "out");
   uint64_t budget = npz->budget;
   tn_status s = TN_OK;
   for (size_t i = 0; i < npz->n; i++) out[i] = NULL;

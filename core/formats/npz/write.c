@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors to an .npz file. libzip asks for the bytes of each array while it writes, so no array is held a second time.
- */
+/* Writes tensors to an .npz file. libzip requests the bytes of each array while it writes, so no array is copied as a
+ * whole. There are two kinds of sources: the file that libzip writes, and an array that libzip reads. */
 #include <core/formats/npz/npz.h>
 
 #include <errno.h>
@@ -9,19 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_NAME 65535
-#define DATE_1980 0x21 /* 1 January 1980, as NumPy: equal arrays give equal files */
+#define MOST_NAME 65535 /* bytes of a name in a zip archive */
+#define DATE_1980 0x21  /* 1 January 1980, as NumPy writes: equal arrays give equal files */
 
 /* ---- the file that libzip writes ---- */
 
 typedef struct archive_writer {
   tn__zip zip;
   tn__writer file;
-  zip_error_t error;
-  tn_status status; /* why a callback failed; the words are in *err already */
+  zip_error_t error; /* of the file's source */
+  tn_status status;  /* of the first callback that failed, whose message is in *err */
   tn_error *err;
 } archive_writer;
 
+/* Makes a callback fail: tells libzip, and keeps the status, because the message is in *err already. */
 static zip_int64_t stopped(archive_writer *w, zip_error_t *error, tn_status status, int code)
 {
   if (w->status == TN_OK) w->status = status;
@@ -29,10 +30,12 @@ static zip_int64_t stopped(archive_writer *w, zip_error_t *error, tn_status stat
   return -1;
 }
 
+/* libzip seeks to write sizes and checksums into headers that it has written. */
 static zip_int64_t seek_file(archive_writer *w, const void *data, zip_uint64_t n)
 {
   const zip_source_args_seek_t *to = data;
-  if (n < sizeof(*to)) return stopped(w, &w->error, tn_error_set(w->err, TN_INTERNAL, "an odd seek"), ZIP_ER_INVAL);
+  if (n < sizeof(*to))
+    return stopped(w, &w->error, tn_error_set(w->err, TN_INTERNAL, "a malformed seek request"), ZIP_ER_INVAL);
   if (lseek(w->file.fd, (off_t)to->offset, to->whence) >= 0) return 0;
   return stopped(w, &w->error, tn__system_error(w->err, errno, "cannot write '%s'", w->file.path), ZIP_ER_SEEK);
 }
@@ -43,7 +46,8 @@ static zip_int64_t write_file(archive_writer *w, const void *data, zip_uint64_t 
   return s == TN_OK ? (zip_int64_t)n : stopped(w, &w->error, s, ZIP_ER_WRITE);
 }
 
-/* To libzip it is a file that is not there yet. What it puts in its place is put there by us. */
+/* The callback for the file that is written. libzip is told that it does not exist yet. Begin, commit and rollback do
+ * nothing: tn__writer moves the complete file to its name. */
 static zip_int64_t file_call(void *user, void *data, zip_uint64_t n, zip_source_cmd_t command)
 {
   archive_writer *w = user;
@@ -67,18 +71,25 @@ static zip_int64_t file_call(void *user, void *data, zip_uint64_t n, zip_source_
 /* ---- an array that libzip reads ---- */
 
 typedef struct array_source {
-  archive_writer *writer;
+  archive_writer *writer;  /* borrowed, as are key and tensor */
   const char *key;
   const tn_tensor *tensor;
-  tn_tensor *copy; /* of memory that the host does not see, while it is read */
-  tn__text header;
-  size_t item;    /* bytes an element in the file */
-  uint64_t bytes; /* of header and elements */
-  uint64_t at;
+  tn_tensor *copy; /* of device memory, while it is read; a reference */
+  tn__text header; /* of the .npy file */
+  size_t item;     /* bytes of an element in the file */
+  uint64_t bytes;  /* of header and elements */
+  uint64_t at;     /* current offset */
   zip_error_t error;
 } array_source;
 
-/* Strings stand in the file in one width, filled up with zeros. */
+/* The bytes of `text` within [in, in + part) of its padded element. */
+static size_t text_within(size_t length, size_t in, size_t part)
+{
+  if (length <= in) return 0;
+  return length - in < part ? length - in : part;
+}
+
+/* Copies n bytes of the elements, from byte `from` on. In the file strings have one width and are padded with zeros. */
 static tn_status copy_strings(const array_source *a, uint64_t from, char *to, size_t n, tn_error *err)
 {
   while (n > 0) {
@@ -87,7 +98,7 @@ static tn_status copy_strings(const array_source *a, uint64_t from, char *to, si
     tn_status s = tn_tensor_get_string(a->tensor, (int64_t)(from / a->item), &text, &length, err);
     if (s != TN_OK) return s;
     if (part > n) part = n;
-    size_t have = length <= in ? 0 : length - in < part ? length - in : part;
+    size_t have = text_within(length, in, part);
     if (have > 0) memcpy(to, text + in, have);
     memset(to + have, 0, part - have);
     from += part;
@@ -97,6 +108,7 @@ static tn_status copy_strings(const array_source *a, uint64_t from, char *to, si
   return TN_OK;
 }
 
+/* Copies n bytes of the elements, from byte `from` on. Device memory is copied to the host at the first read. */
 static tn_status copy_elements(array_source *a, uint64_t from, char *to, size_t n, tn_error *err)
 {
   if (tn_tensor_dtype(a->tensor) == TN_STRING) return copy_strings(a, from, to, n, err);
@@ -109,6 +121,7 @@ static tn_status copy_elements(array_source *a, uint64_t from, char *to, size_t 
   return TN_OK;
 }
 
+/* Gives libzip the next n bytes of the .npy file: the rest of the header, then elements. */
 static zip_int64_t read_array(array_source *a, char *to, zip_uint64_t n)
 {
   if (n > a->bytes - a->at) n = a->bytes - a->at;
@@ -125,6 +138,7 @@ static zip_int64_t read_array(array_source *a, char *to, zip_uint64_t n)
   return (zip_int64_t)n;
 }
 
+/* The only known fact is the size; libzip sets the other members of the entry. */
 static zip_int64_t stat_array(const array_source *a, void *data, zip_uint64_t n)
 {
   zip_stat_t *st = data;
@@ -141,6 +155,7 @@ static void close_array(array_source *a)
   a->copy = NULL;
 }
 
+/* The callback for an array that is read. */
 static zip_int64_t array_call(void *user, void *data, zip_uint64_t n, zip_source_cmd_t command)
 {
   array_source *a = user;
@@ -159,8 +174,9 @@ static zip_int64_t array_call(void *user, void *data, zip_uint64_t n, zip_source
   }
 }
 
-/* ---- what is to be written ---- */
+/* ---- checks ---- */
 
+/* NumPy could read only one of two arrays with the same key, so keys must be unique. */
 static tn_status check_keys(const char *const *keys, tn_tensor *const *tensors, size_t n, const char *path,
                             tn_error *err)
 {
@@ -173,8 +189,8 @@ static tn_status check_keys(const char *const *keys, tn_tensor *const *tensors, 
       s = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': array %zu has no %s", path, i,
                        keys[i] == NULL ? "key" : "tensor");
     else if (size > MOST_NAME - 4)
-      s = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': the key of array %zu has %zu bytes, at most %d are possible",
-                       path, i, size, MOST_NAME - 4);
+      s = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': the key of array %zu has %zu bytes, wanted at most %d", path, i,
+                       size, MOST_NAME - 4);
     else if (tn__map_get(&seen, keys[i], size) != NULL)
       s = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': two arrays have the key '%.200s'", path, keys[i]);
     else if (!tn__map_put(&seen, keys[i], size, tensors[i], NULL))
@@ -184,6 +200,7 @@ static tn_status check_keys(const char *const *keys, tn_tensor *const *tensors, 
   return s;
 }
 
+/* Makes the header and computes the size of the .npy file, which libzip asks for before it reads. */
 static tn_status describe_array(array_source *a, const char *path, tn_error *err)
 {
   size_t bytes;
@@ -201,6 +218,7 @@ static tn_status describe_array(array_source *a, const char *path, tn_error *err
 
 /* ---- writing ---- */
 
+/* Adds an array to the archive. libzip takes ownership of the source if it succeeds, and reads it in close(). */
 static tn_status add_array(archive_writer *w, zip_t *archive, array_source *a, uint32_t flags, tn_error *err)
 {
   tn__text name;
@@ -223,12 +241,13 @@ static tn_status add_array(archive_writer *w, zip_t *archive, array_source *a, u
     tn_status s = tn__zip_failed(&w->zip, w->zip.get_error(archive), w->file.path, "an array cannot be added", err);
     tn__text_fini(&name);
     return s != TN_INVALID_ARGUMENT ? s
-                                    : tn_error_wrap(err, s, "'%s:%.200s': this key is no UTF-8", w->file.path, a->key);
+                                    : tn_error_wrap(err, s, "'%s:%.200s': the key is not UTF-8", w->file.path, a->key);
   }
   tn__text_fini(&name);
   return TN_OK;
 }
 
+/* Writes the whole archive. libzip writes in close(); an error of a callback has priority over its own. */
 static tn_status write_archive(archive_writer *w, array_source *arrays, size_t n, uint32_t flags, tn_error *err)
 {
   zip_error_t error;
@@ -240,7 +259,7 @@ static tn_status write_archive(archive_writer *w, array_source *arrays, size_t n
   zip_source_t *source = w->zip.source_function_create(file_call, w, &error);
   if (source != NULL) archive = w->zip.open_from_source(source, ZIP_CREATE | ZIP_EXCL, &error);
   if (archive == NULL) {
-    s = tn__zip_failed(&w->zip, &error, w->file.path, "an archive cannot be begun", err);
+    s = tn__zip_failed(&w->zip, &error, w->file.path, "an archive cannot be created", err);
     if (source != NULL) w->zip.source_free(source);
   }
   w->zip.error_fini(&error);
@@ -254,6 +273,7 @@ static tn_status write_archive(archive_writer *w, array_source *arrays, size_t n
   return s;
 }
 
+/* An archive needs seeks, so the target must be a regular file at offset 0. */
 static tn_status save(array_source *arrays, size_t n, uint32_t flags, const char *path, tn_error *err)
 {
   archive_writer w = { .status = TN_OK };
@@ -267,7 +287,7 @@ static tn_status save(array_source *arrays, size_t n, uint32_t flags, const char
   if (s != TN_OK) return s;
   if (lseek(w.file.fd, 0, SEEK_CUR) != 0)
     s = tn_error_set(err, TN_INVALID_ARGUMENT,
-                     "cannot write '%s': an archive is not written from front to back, wanted a regular file", path);
+                     "cannot write '%s': an archive is not written sequentially, wanted a regular file", path);
   if (s == TN_OK) s = write_archive(&w, arrays, n, flags, err);
   if (s == TN_OK) return tn__writer_commit(&w.file, err);
   tn__writer_abandon(&w.file);
@@ -278,13 +298,12 @@ tn_status tn_npz_save(const char *const *keys, tn_tensor *const *tensors, size_t
                       tn_error *err)
 {
   tn__error_reset(err);
-  if (path == NULL || n == 0 || keys == NULL || tensors == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given",
-                        path == NULL                ? "path is"
-                        : n == 0 || tensors == NULL ? "tensors are"
-                                                    : "keys are");
+  const char *missing = keys == NULL ? "keys" : NULL;
+  if (n == 0 || tensors == NULL) missing = "tensors";
+  if (path == NULL) missing = "path";
+  if (missing != NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_npz_save: no %s given", missing);
   if ((flags & ~(uint32_t)TN_NPZ_DEFLATE) != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': flags 0x%" PRIx32 " are not known", path, flags);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': unknown flags 0x%" PRIx32, path, flags);
   tn_status s = check_keys(keys, tensors, n, path, err);
   if (s != TN_OK) return s;
   array_source *arrays = tn__alloc_array(n, sizeof(*arrays));

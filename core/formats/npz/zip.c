@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libzip: loading it when it is needed, and its errors. configure finds its name (TN_LIBZIP). */
+/* libzip: loads it on demand, and translates its errors. configure finds its name (TN_LIBZIP). */
 #define _GNU_SOURCE
 #include <core/base/file.h>
 #include <core/formats/npz/npz.h>
@@ -9,14 +9,12 @@
 
 tn_status tn__zip_load(tn__zip *zip, const char *name, tn_error *err)
 {
-  /* Never unloaded: functions of it may be in use elsewhere, and a program that reads one .npz file reads more. */
+  /* Never unloaded: other tables may refer to its functions, and a program that reads one .npz file reads more. */
   const char *missing = NULL;
   if (!tn__loads_files())
     return tn_error_set(
         err, TN_UNIMPLEMENTED,
-        "static build: this program is linked statically and loads no files; '%s': .npz files need libzip, "
-        "which is one",
-        name);
+        "static build: this program is linked statically and cannot load libzip, which .npz files need: '%s'", name);
   void *library = dlopen(TN_LIBZIP, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == NULL) {
     const char *why = dlerror();
@@ -27,7 +25,7 @@ tn_status tn__zip_load(tn__zip *zip, const char *name, tn_error *err)
   {                                                                           \
     void *found = dlsym(library, "zip_" #function);                           \
     if (found == NULL) missing = "zip_" #function;                            \
-    __builtin_memcpy(&zip->function, &found, sizeof(found)); /* a function */ \
+    __builtin_memcpy(&zip->function, &found, sizeof(found));                  \
   }
   TN_ZIP_MAP(FIND)
 #undef FIND
@@ -42,12 +40,13 @@ tn_status tn__zip_load(tn__zip *zip, const char *name, tn_error *err)
 {
   (void)zip;
   return tn_error_set(err, TN_UNIMPLEMENTED,
-                      "'%s': this libtenon was built without .npz files, as libzip was not there", name);
+                      "'%s': this libtenon was built without support of .npz files, because libzip was missing", name);
 }
 #endif
 
-#define Z_MEM (-4) /* zlib's own number for no memory */
+#define Z_MEM (-4) /* zlib's code for "out of memory" */
 
+/* The status for an error of libzip. `system` is an errno or zlib's code. */
 static tn_status code_of(int zip, int system)
 {
   switch (zip) {
@@ -80,7 +79,7 @@ static tn_status code_of(int zip, int system)
 tn_status tn__zip_failed(const tn__zip *zip, zip_error_t *error, const char *name, const char *what, tn_error *err)
 {
   tn_status code = code_of(zip->error_code_zip(error), zip->error_code_system(error));
-  /* Of a directory in which nothing fits together libzip says "No such file". */
-  const char *why = zip->error_code_zip(error) == ZIP_ER_NOENT ? "it leads nowhere" : zip->error_strerror(error);
+  /* libzip's text for an inconsistent directory is "No such file", which would be misleading. */
+  const char *why = zip->error_code_zip(error) == ZIP_ER_NOENT ? "it is inconsistent" : zip->error_strerror(error);
   return tn_error_set(err, code, "'%s': %s: %s", name, what, why);
 }

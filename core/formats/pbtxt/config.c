@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and numbers of the fields of a ConfigProto and of the messages in it. */
+/* The table of a ConfigProto and of the messages in it: names and numbers of fields. */
 #include <core/formats/pbtxt/pbtxt.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to bytes of messages. One pass; the bytes are at most five times as long as the text. */
+/* Translates text to the bytes of messages, in one pass. The bytes are at most five times as long as the text.
+ *
+ * The length of a message is known only at its end, so one byte is reserved for it and a longer message is moved
+ * (tn__sink_begin). Line and column are computed only for an error. */
 #include <core/formats/pbtxt/pbtxt.h>
 
 #include <inttypes.h>
 #include <string.h>
 
 typedef struct parser {
-  const char *begin, *p, *end;
-  const char *file;
+  const char *begin, *p, *end; /* the text, and the current position in it */
+  const char *file;            /* for messages */
   tn__sink *out;
   tn_error *err;
-  unsigned depth;
+  unsigned depth; /* of nested messages */
 } parser;
 
-/* A message that is read. */
+/* A message that is being read. */
 typedef struct frame {
   const tn__pb_message *type;
-  const char *closer; /* "}" or ">"; NULL: the end of the text */
-  const char *begin;
-  uint64_t seen;
-  const tn__pb_field *choice;
-  const tn__pb_field *run; /* packed numbers that may go on, and the place of their length */
-  size_t run_at;
+  const char *closer;         /* "}" or ">"; NULL: the end of the text */
+  const char *begin;          /* for the error that the closer is missing */
+  uint64_t seen;              /* bit i: field i of the type has occurred */
+  const tn__pb_field *choice; /* the member of the oneof that has occurred, NULL = none */
+  const tn__pb_field *run;    /* a run of packed numbers that adjacent values may extend, NULL = none */
+  size_t run_at;              /* place of the run's length */
 } frame;
 
 static tn_status parse_fields(parser *ps, frame *fr);
 
-/* ---- places and errors ---- */
+/* ---- positions and errors ---- */
 
 static tn_status fail_at(parser *ps, const char *at, const char *format, ...) TN_PRINTF(3, 4);
+/* Sets the error with the line and column of `at`, counted from 1; columns are bytes. */
 static tn_status fail_at(parser *ps, const char *at, const char *format, ...)
 {
   char what[400];
@@ -45,6 +49,7 @@ static tn_status fail_at(parser *ps, const char *at, const char *format, ...)
   return tn_error_set(ps->err, TN_INVALID_ARGUMENT, "%s:%zu:%zu: %s", ps->file, line, (size_t)(at - start) + 1, what);
 }
 
+/* An error at the current position: what was found, what was wanted. */
 static tn_status expected(parser *ps, const char *what)
 {
   if (ps->p == ps->end) return fail_at(ps, ps->p, "the text ends, wanted %s", what);
@@ -57,6 +62,7 @@ static int shown(tn__slice text) { return text.size > 100 ? 100 : (int)text.size
 
 /* ---- tokens ---- */
 
+/* Skips blanks and comments. */
 static void skip_space(parser *ps)
 {
   for (; ps->p < ps->end; ps->p++) {
@@ -70,7 +76,7 @@ static void skip_space(parser *ps)
   }
 }
 
-/* Whether the next character is this one; then it is passed over, with the space behind. */
+/* Whether the next character is this one. If so, skips it and the space after it. */
 static bool accept(parser *ps, char c)
 {
   if (ps->p == ps->end || *ps->p != c) return false;
@@ -89,7 +95,7 @@ static tn__slice read_word(parser *ps)
   return (tn__slice){ from, (size_t)(ps->p - from) };
 }
 
-/* A number or a name, without its sign: also "1e-5" and "0.5f". */
+/* Reads a number or a name, without its sign; also "1e-5" and "0.5f". */
 static tn__slice read_scalar(parser *ps)
 {
   const char *from = ps->p;
@@ -111,6 +117,7 @@ static int digit_value(char c)
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
 }
 
+/* Reads up to `most` digits; *n gets their number. */
 static uint32_t read_digits(parser *ps, int base, int most, int *n)
 {
   uint32_t value = 0;
@@ -119,19 +126,27 @@ static uint32_t read_digits(parser *ps, int base, int most, int *n)
   return value;
 }
 
+static size_t utf8_size(uint32_t c)
+{
+  if (c < 0x80) return 1;
+  if (c < 0x800) return 2;
+  return c < 0x10000 ? 3 : 4;
+}
+
+/* Writes a code point as UTF-8; returns its size. */
 static size_t utf8(char *to, uint32_t c)
 {
   if (c < 0x80) {
     to[0] = (char)c;
     return 1;
   }
-  size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  size_t n = utf8_size(c);
   for (size_t i = n - 1; i > 0; i--, c >>= 6) to[i] = (char)(0x80 | (c & 0x3f));
-  to[0] = (char)((0xf00 >> n) | c);
+  to[0] = (char)((0xf00 >> n) | c); /* 0xc0, 0xe0, 0xf0 */
   return n;
 }
 
-/* \uXXXX (two of them for what lies beyond 16 bits) and \UXXXXXXXX; behind the letter. */
+/* Reads \uXXXX (a surrogate pair of them for a code point beyond 16 bits) or \UXXXXXXXX, from after the letter on. */
 static tn_status read_unicode(parser *ps, const char *at, int digits)
 {
   int n, m;
@@ -142,12 +157,13 @@ static tn_status read_unicode(parser *ps, const char *at, int digits)
     c = m == 4 && low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : 0xd800;
   }
   if (n < digits || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-    return fail_at(ps, at, "an escape is no Unicode character");
+    return fail_at(ps, at, "an escape is not a Unicode character");
   char bytes[4];
   tn__sink_put(ps->out, bytes, utf8(bytes, c));
   return TN_OK;
 }
 
+/* Reads one escape and writes its byte or character. ps->p is at the backslash. */
 static tn_status read_escape(parser *ps)
 {
   static const char letters[] = "abfnrtv\\'\"?", values[] = "\a\b\f\n\r\t\v\\'\"?";
@@ -168,7 +184,7 @@ static tn_status read_escape(parser *ps)
     return read_unicode(ps, at, c == 'u' ? 4 : 8);
   } else {
     const char *letter = c == 0 ? NULL : strchr(letters, c);
-    if (letter == NULL) return fail_at(ps, at, "a backslash is followed by none of \"abfnrtvxuU\\'?\" and digits");
+    if (letter == NULL) return fail_at(ps, at, "a backslash must be followed by one of \"abfnrtvxuU\\'?\" or digits");
     value = (unsigned char)values[letter - letters];
     ps->p++;
   }
@@ -178,7 +194,7 @@ static tn_status read_escape(parser *ps)
 
 static bool is_octal(char c) { return c >= '0' && c <= '7'; }
 
-/* Runs of \ooo, of which texts that are no texts consist. */
+/* The fast path: runs of \ooo, of which binary data in texts consists. */
 static void read_octals(parser *ps)
 {
   enum { PIECE = 4096 };
@@ -196,6 +212,7 @@ static void read_octals(parser *ps)
   }
 }
 
+/* Reads one quoted piece. A text may not span lines, as in protobuf. */
 static tn_status read_quoted(parser *ps)
 {
   const char *open = ps->p++;
@@ -214,7 +231,7 @@ static tn_status read_quoted(parser *ps)
   return TN_OK;
 }
 
-/* One text, in as many pieces as there are. */
+/* Parses a text of one or more quoted pieces. */
 static tn_status parse_text(parser *ps, const tn__pb_field *f)
 {
   if (ps->p == ps->end || (*ps->p != '"' && *ps->p != '\'')) return expected(ps, "a text in quotes");
@@ -231,7 +248,7 @@ static tn_status parse_text(parser *ps, const tn__pb_field *f)
 
 /* ---- numbers ---- */
 
-/* Decimal, 0x1f, 017. */
+/* Parses a natural number: decimal, 0x1f or 017. False: malformed, or above 64 bits. */
 static bool to_natural(tn__slice text, uint64_t *out)
 {
   uint64_t base = 10, value = 0;
@@ -251,6 +268,7 @@ static bool to_natural(tn__slice text, uint64_t *out)
   return true;
 }
 
+/* `word` is in lower case. */
 static bool is_nocase(tn__slice text, const char *word)
 {
   size_t i = 0;
@@ -259,6 +277,7 @@ static bool is_nocase(tn__slice text, const char *word)
   return i == text.size && word[i] == 0;
 }
 
+/* Accepts what protobuf's text form does: also inf and nan in any case, and a trailing f. */
 static bool to_real(tn__slice text, bool negative, double *out)
 {
   bool named = is_nocase(text, "inf") || is_nocase(text, "infinity") || is_nocase(text, "nan");
@@ -270,6 +289,7 @@ static bool to_real(tn__slice text, bool negative, double *out)
   return true;
 }
 
+/* Accepts the forms that protobuf does: true, True, t, 1, and so on. */
 static bool to_bool(tn__slice text, uint64_t *out)
 {
   bool yes = tn__slice_is(text, "true") || tn__slice_is(text, "True") || tn__slice_is(text, "t");
@@ -278,18 +298,26 @@ static bool to_bool(tn__slice text, uint64_t *out)
   return yes || no || (to_natural(text, out) && *out <= 1);
 }
 
+/* The largest absolute value of an integer type. */
+static uint64_t most_of(int type, bool negative)
+{
+  switch (type) {
+  case TN__PB_INT64: return (uint64_t)INT64_MAX + negative;
+  case TN__PB_UINT32: return negative ? 0 : UINT32_MAX;
+  case TN__PB_UINT64:
+  case TN__PB_FIXED64: return negative ? 0 : UINT64_MAX;
+  default: return (uint64_t)INT32_MAX + negative;
+  }
+}
+
 static bool to_integer(int type, tn__slice text, bool negative, uint64_t *out)
 {
-  uint64_t most = type == TN__PB_INT64    ? (uint64_t)INT64_MAX + negative
-                  : type == TN__PB_UINT32 ? (negative ? 0 : UINT32_MAX)
-                  : type == TN__PB_UINT64 || type == TN__PB_FIXED64
-                      ? (negative ? 0 : UINT64_MAX)
-                      : (uint64_t)INT32_MAX + negative;
-  if (!to_natural(text, out) || *out > most) return false;
-  if (negative) *out = 0 - *out; /* also 64 bits of an int32, as protobuf writes it */
+  if (!to_natural(text, out) || *out > most_of(type, negative)) return false;
+  if (negative) *out = 0 - *out; /* of an int32 also the upper 32 bits, as protobuf writes it */
   return true;
 }
 
+/* By name or by number: numbers without a name are valid, too. */
 static bool to_enum(const tn__pb_enum *names, tn__slice text, bool negative, uint64_t *out)
 {
   for (size_t i = 0; !negative && i < names->n; i++)
@@ -300,6 +328,7 @@ static bool to_enum(const tn__pb_enum *names, tn__slice text, bool negative, uin
   return to_integer(TN__PB_INT32, text, negative, out);
 }
 
+/* What a field wants, for messages. */
 static const char *wanted_of(const tn__pb_field *f)
 {
   switch (f->type) {
@@ -314,6 +343,7 @@ static const char *wanted_of(const tn__pb_field *f)
   }
 }
 
+/* Parses a number of the field's type into the bits of its wire form. */
 static tn_status parse_number(parser *ps, const tn__pb_field *f, uint64_t *out)
 {
   const char *at = ps->p;
@@ -348,17 +378,19 @@ static void put_number(tn__sink *out, int wire, uint64_t value)
   if (wire == TN__WIRE_VARINT)
     tn__sink_varint(out, value);
   else
-    tn__sink_put(out, &value, wire == TN__WIRE_FIXED32 ? 4 : 8); /* little-endian, as the machine */
+    tn__sink_put(out, &value, wire == TN__WIRE_FIXED32 ? 4 : 8); /* little-endian, like the machine */
 }
 
 /* ---- fields ---- */
 
+/* Completes a run of packed numbers, before anything else is written. */
 static void end_run(parser *ps, frame *fr)
 {
   if (fr->run != NULL) tn__sink_end(ps->out, fr->run_at);
   fr->run = NULL;
 }
 
+/* Writes a number. Adjacent numbers of a repeated field share one packed run. */
 static tn_status parse_scalar(parser *ps, frame *fr, const tn__pb_field *f)
 {
   uint64_t value = 0;
@@ -378,6 +410,7 @@ static tn_status parse_scalar(parser *ps, frame *fr, const tn__pb_field *f)
   return ps->out->status;
 }
 
+/* Parses a nested message in braces or angle brackets. */
 static tn_status parse_message(parser *ps, const tn__pb_field *f)
 {
   const char *at = ps->p;
@@ -421,7 +454,7 @@ static const tn__pb_field *find_field(const tn__pb_message *type, tn__slice name
   return NULL;
 }
 
-/* What comes once comes once. */
+/* Refuses a second occurrence of a field that is not repeated, and a second member of the oneof. */
 static tn_status check_once(parser *ps, frame *fr, const tn__pb_field *f, const char *at)
 {
   uint64_t bit = UINT64_C(1) << (f - fr->type->fields);
@@ -435,6 +468,7 @@ static tn_status check_once(parser *ps, frame *fr, const tn__pb_field *f, const 
   return TN_OK;
 }
 
+/* Parses one field with its value or list. Fields may be separated by a comma or semicolon. */
 static tn_status parse_field(parser *ps, frame *fr)
 {
   const char *at = ps->p;
@@ -454,6 +488,7 @@ static tn_status parse_field(parser *ps, frame *fr)
   return st;
 }
 
+/* Parses fields up to the closer of the message, which it skips. */
 static tn_status parse_fields(parser *ps, frame *fr)
 {
   for (;;) {
@@ -477,8 +512,9 @@ tn_status tn__pbtxt_parse(tn__slice text, const char *file, const tn__pb_message
   return parse_fields(&ps, &fr);
 }
 
-/* ---- what is text ---- */
+/* ---- recognising text ---- */
 
+/* Uses the parser's tokens without output or errors. */
 bool tn__pbtxt_begins(tn__slice bytes)
 {
   parser ps = { .p = bytes.data, .end = bytes.data + bytes.size };

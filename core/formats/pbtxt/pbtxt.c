@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format: a GraphDef in protobuf's text form, translated to and from its bytes. */
+/* The format "GraphDef in protobuf's text form", translated to and from bytes. */
 #include <core/formats/pbtxt/pbtxt.h>
 
 #include <core/formats/format.h>
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* The first byte of a GraphDef is the tag of a field; no field's tag is the first letter of one of these names. */
+/* Whether the text begins with the name of a field. A GraphDef in wire format begins with the tag of a field, and no
+ * tag is equal to the first letter of such a name. */
 static bool probe(tn__slice bytes)
 {
   for (size_t i = 0; i < tn__pb_graphdef.n; i++) {
@@ -35,7 +36,7 @@ static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the graph has %zu bytes, at most %zu are read", name, bytes.used,
                       (size_t)TN__FORMAT_LIMIT);
   if (st == TN_OK && tn__sink_reserve(&bytes, 1) == NULL)
-    st = bytes.status; /* so that there is an address even for no bytes */
+    st = bytes.status; /* an empty message needs an address, too */
   tn_buffer_desc desc = { .struct_size = sizeof desc,
                           .memory = TN_MEMORY_HOST,
                           .ownership = TN_BUFFER_IMMUTABLE,
@@ -47,6 +48,7 @@ static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn
   return st;
 }
 
+/* The graph keeps the translated bytes, not the text. Budget and errors refer to the size of the text. */
 static tn_status read_graph(tn_graph *graph, const tn__source *source, const tn_import_options *options,
                             const tn__import_check *check, tn_error *err)
 {
@@ -57,6 +59,7 @@ static tn_status read_graph(tn_graph *graph, const tn__source *source, const tn_
   return st;
 }
 
+/* The text needs the whole graph in memory as bytes first. */
 static tn_status write_graph(tn_graph *graph, tn__sink *out, tn_error *err)
 {
   tn__sink binary = tn__sink_memory(err);

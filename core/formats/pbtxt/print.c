@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of messages to text, in the order of the fields in the bytes. */
+/* Translates the bytes of messages to text, in the order of the fields in the bytes.
+ *
+ * Each message is walked twice: first to find which occurrence of each field counts, then to print. */
 #include <core/formats/pbtxt/pbtxt.h>
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#define PIECE ((size_t)16 << 10) /* of a text that is escaped at a time: at most four characters a byte */
+#define PIECE ((size_t)16 << 10) /* bytes of a text that are escaped at once, to at most four characters each */
 
 typedef struct printer {
   tn__sink *out;
@@ -14,10 +16,11 @@ typedef struct printer {
   const uint8_t *begin;
 } printer;
 
-/* Where the fields of a message are: of a field that comes once in a message only the last one counts. */
+/* The first and last occurrence of each field of a message. Of a field that is not repeated only the last one
+ * counts. */
 typedef struct places {
-  const uint8_t *first[TN__PB_MOST], *last[TN__PB_MOST];
-  int choice; /* that of the fields that exclude each other, -1 = none */
+  const uint8_t *first[TN__PB_MOST], *last[TN__PB_MOST]; /* their tags; NULL: the field does not occur */
+  int choice; /* index of the member of the oneof that counts, -1 = none */
 } places;
 
 static tn_status print_fields(printer *pr, tn__slice bytes, const tn__pb_message *type, unsigned depth);
@@ -34,6 +37,7 @@ static void indent(printer *pr, unsigned depth)
   for (unsigned i = 0; i < depth; i++) tn__sink_put(pr->out, "  ", 2);
 }
 
+/* The index of the field in the table, -1: unknown, or of another wire type. */
 static int find_field(const tn__pb_message *type, const tn__wire *w)
 {
   for (size_t i = 0; i < type->n; i++) {
@@ -47,7 +51,7 @@ static int find_field(const tn__pb_message *type, const tn__wire *w)
 
 /* ---- values ---- */
 
-/* The letter behind the backslash; 0: there is none. */
+/* The letter after the backslash in an escape of c; 0: c has no such escape. */
 static char letter_of(unsigned char c)
 {
   switch (c) {
@@ -61,6 +65,7 @@ static char letter_of(unsigned char c)
   }
 }
 
+/* Writes c, escaped if necessary; returns the end. Bytes beyond ASCII are written in octal, as protobuf does. */
 static char *escape(char *to, unsigned char c)
 {
   char letter = letter_of(c);
@@ -79,6 +84,7 @@ static char *escape(char *to, unsigned char c)
   return to;
 }
 
+/* Escapes the text directly into the sink, in pieces that fit its memory. */
 static void print_text(printer *pr, tn__slice text)
 {
   tn__sink_put(pr->out, "\"", 1);
@@ -95,7 +101,7 @@ static void print_text(printer *pr, tn__slice text)
   tn__sink_put(pr->out, "\"", 1);
 }
 
-/* The fewest digits that read back equal. */
+/* Prints the fewest digits that parse to the same value. */
 static void print_real(printer *pr, double value, bool is_float)
 {
   char text[40];
@@ -124,6 +130,7 @@ static const char *enum_name(const tn__pb_enum *names, int32_t value)
   return NULL;
 }
 
+/* Prints a number, or the name of an enum's value if it has one. */
 static void print_number(printer *pr, const tn__pb_field *f, uint64_t value)
 {
   char text[32];
@@ -164,6 +171,7 @@ static void print_line(printer *pr, const tn__pb_field *f, uint64_t value, unsig
   tn__sink_put(pr->out, "\n", 1);
 }
 
+/* Prints a packed run as one line per number. */
 static tn_status print_run(printer *pr, const tn__pb_message *type, const tn__pb_field *f, tn__slice run,
                            unsigned depth)
 {
@@ -195,7 +203,8 @@ static tn_status print_message(printer *pr, const tn__pb_field *f, tn__slice byt
   return st;
 }
 
-/* A message that occurs several times where one is allowed: their fields are merged. */
+/* Prints a message that occurs several times where one is allowed: the occurrences are concatenated, which merges
+ * them. */
 static tn_status print_merged(printer *pr, const tn__pb_field *f, tn__wire w, unsigned depth)
 {
   tn__sink all = tn__sink_memory(pr->err);
@@ -208,6 +217,7 @@ static tn_status print_merged(printer *pr, const tn__pb_field *f, tn__wire w, un
   return st;
 }
 
+/* Prints an occurrence of field i, unless another occurrence replaces it. */
 static tn_status print_field(printer *pr, const tn__pb_message *type, int i, const tn__wire *w, const places *at,
                              unsigned depth)
 {
@@ -231,6 +241,7 @@ static tn_status print_field(printer *pr, const tn__pb_message *type, int i, con
   return pr->out->status;
 }
 
+/* The first walk over a message: finds the occurrences of its fields that count. */
 static tn_status find_places(printer *pr, tn__slice bytes, const tn__pb_message *type, places *at)
 {
   memset(at, 0, sizeof *at);
@@ -241,7 +252,7 @@ static tn_status find_places(printer *pr, tn__slice bytes, const tn__pb_message 
     if (i < 0) continue;
     if (type->fields[i].choice && at->choice != i) {
       at->choice = i;
-      at->first[i] = NULL; /* a later one of a choice replaces it */
+      at->first[i] = NULL; /* a later member of a oneof replaces an earlier one */
     }
     if (at->first[i] == NULL) at->first[i] = w.at;
     at->last[i] = w.at;
@@ -249,6 +260,7 @@ static tn_status find_places(printer *pr, tn__slice bytes, const tn__pb_message 
   return w.error == NULL ? TN_OK : malformed(pr, type, w.error);
 }
 
+/* A field without a name cannot be parsed again, so it is only mentioned. */
 static void print_unknown(printer *pr, uint32_t number, unsigned depth)
 {
   char text[64];
@@ -257,6 +269,7 @@ static void print_unknown(printer *pr, uint32_t number, unsigned depth)
   puts_out(pr, text);
 }
 
+/* The second walk over a message: prints its fields. */
 static tn_status print_fields(printer *pr, tn__slice bytes, const tn__pb_message *type, unsigned depth)
 {
   if (depth > TN__PBTXT_DEPTH) return malformed(pr, type, "messages are nested too deeply");

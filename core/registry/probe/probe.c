@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side of a probe: starts the program, listens until the verdict, the end or the deadline, and ends its
- * process group. The child is reaped by its number only, so children of the program are left alone. */
+/* The parent's side of a probe: starts the probe program, reads its reports until the verdict, the end of the process
+ * or the deadline, and kills its process group.
+ *
+ * The host program may have children of its own, ignore SIGCHLD, or reap every child. So the child is reaped only by
+ * its process id, and a child that something else has reaped is not an error: only its exit status is unknown. The
+ * plugin may have started processes that keep the report pipe open, so the end of the pipe is not awaited. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +21,7 @@
 
 #include <core/registry/probe/probe.h>
 
-#define SLICE_MS 20 /* how often it is looked whether the child has ended while others hold its pipe */
+#define SLICE_MS 20 /* interval at which the parent checks whether the child has ended: others may hold its pipe */
 #define REPLY_BYTES (TN_PROBE_MAX_MESSAGE + 4096)
 #define DEFAULT_MEMORY ((uint64_t)4 << 30)
 
@@ -25,23 +29,23 @@ extern char **environ;
 
 typedef struct probe {
   char nonce[TN_PROBE_NONCE + 1];
-  int request, report; /* ends that this process keeps; -1 closed */
+  int request, report; /* the ends that this process keeps; -1: closed */
   pid_t child;
   uint64_t memory;
   int64_t deadline;
   char reply[REPLY_BYTES];
   size_t size;
   tn__step step;
-  bool verdict;  /* the child said how it went */
+  bool verdict;  /* the child has reported code and message */
   bool timeout;
-  bool gone;     /* somebody else reaped it */
+  bool gone;     /* reaped, but not by this file: wait_status is unknown */
   int32_t code;
   const char *message;
   size_t message_size;
   int wait_status;
-  uint64_t before; /* the peak that the child began with: what this process has, on Linux */
-  uint64_t peak;   /* of the child alone, 0 while it is not known */
-  char built[PATH_MAX]; /* the probe program of this build */
+  uint64_t before; /* the peak memory that the child started with: that of this process, on Linux */
+  uint64_t peak;   /* peak memory of the child alone, in bytes; 0: unknown */
+  char built[PATH_MAX]; /* the probe program of the build tree */
 } probe;
 
 /* ---- words ---- */
@@ -100,7 +104,7 @@ static bool make_nonce(char *nonce)
   return true;
 }
 
-/* A pipe whose ends are above the descriptors that the child gets. */
+/* Makes a pipe whose ends are above TN_PROBE_FD, so that spawn can assign the lower numbers without overwriting one. */
 static bool make_pipe(int ends[2])
 {
   int fds[2];
@@ -122,7 +126,7 @@ static void shut(int *fd)
   *fd = -1;
 }
 
-/* The whole request fits into the pipe, which nobody reads yet. */
+/* Writes the whole request at once: no process reads the pipe yet, so a request that does not fit is an error. */
 static bool write_request(const probe *p, int fd, const char *path, int64_t timeout_ms)
 {
   char head[200];
@@ -133,6 +137,7 @@ static bool write_request(const probe *p, int fd, const char *path, int64_t time
   return n > 0 && write(fd, head, (size_t)n) == n && write(fd, path, size) == (ssize_t)size;
 }
 
+/* Starts the program in a process group of its own, with no signal blocked or ignored. Returns an errno value. */
 static int spawn(probe *p, const char *program, int request, int report)
 {
   posix_spawn_file_actions_t actions;
@@ -162,6 +167,7 @@ static int spawn(probe *p, const char *program, int request, int report)
   return number;
 }
 
+/* TENON_PROBE_PROGRAM, else that of the build tree, else the installed one. */
 static const char *program_path(probe *p)
 {
   const char *program = tn__getenv("TENON_PROBE_PROGRAM");
@@ -169,6 +175,7 @@ static const char *program_path(probe *p)
   return tn__uninstalled_probe(p->built) ? p->built : TN_PROBE_PROGRAM;
 }
 
+/* Starts the child and keeps the reading end of its report pipe. */
 static tn_status start(probe *p, const char *path, int64_t timeout_ms, tn_error *err)
 {
   const char *program = program_path(p);
@@ -182,12 +189,12 @@ static tn_status start(probe *p, const char *path, int64_t timeout_ms, tn_error 
     status = cannot_run(program, tn_error_message(&e), err);
   tn_error_clear(&e);
   if (status != TN_OK) return status;
-  if (!make_nonce(p->nonce)) return cannot_run(program, "the system gives no random bytes", err);
-  if (!make_pipe(request)) return cannot_run(program, "no descriptor is left", err);
+  if (!make_nonce(p->nonce)) return cannot_run(program, "the system provides no random bytes", err);
+  if (!make_pipe(request)) return cannot_run(program, "no file descriptor is left", err);
   if (!make_pipe(report)) {
     close(request[0]);
     close(request[1]);
-    return cannot_run(program, "no descriptor is left", err);
+    return cannot_run(program, "no file descriptor is left", err);
   }
   bool written = write_request(p, request[1], path, timeout_ms);
   int number = written ? spawn(p, program, request[0], report[1]) : EPIPE;
@@ -202,7 +209,8 @@ static tn_status start(probe *p, const char *path, int64_t timeout_ms, tn_error 
 
 /* ---- listening ---- */
 
-/* Takes the next line of the reply at *at that has the nonce, without it; NULL when there is no whole one. */
+/* Returns the next line of the reply from *at on that has the nonce, without the nonce; NULL: no complete one is
+ * left. */
 static const char *next_line(probe *p, size_t *at, size_t *size)
 {
   for (;;) {
@@ -215,7 +223,7 @@ static const char *next_line(probe *p, size_t *at, size_t *size)
   }
 }
 
-/* "V CODE SIZE" and the message behind the line. */
+/* Takes "V CODE SIZE" and the message that follows the line; false if it is malformed or not complete yet. */
 static bool take_verdict(probe *p, const char *line, size_t size, size_t at)
 {
   const char *space = memchr(line + 2, ' ', size - 2);
@@ -231,7 +239,7 @@ static bool take_verdict(probe *p, const char *line, size_t size, size_t at)
   return true;
 }
 
-/* "S STEP", "B BYTES", "P BYTES" */
+/* Takes "S STEP", "B BYTES" or "P BYTES". */
 static void take_number(probe *p, char what, int64_t number)
 {
   if (what == 'S' && number > 0 && number < TN__N_STEPS) p->step = (tn__step)number;
@@ -239,6 +247,7 @@ static void take_number(probe *p, char what, int64_t number)
   if (what == 'P' && number > 0) p->peak = (uint64_t)number;
 }
 
+/* Parses all lines so far, from the first on: the reply is short. */
 static void read_lines(probe *p)
 {
   size_t at = 0, size = 0;
@@ -252,6 +261,7 @@ static void read_lines(probe *p)
   }
 }
 
+/* Whether the child has ended; does not reap it, so that its id stays in use. */
 static bool has_ended(probe *p)
 {
   siginfo_t info;
@@ -261,10 +271,10 @@ static bool has_ended(probe *p)
   return p->gone;
 }
 
-/* False at the end of the pipe. */
+/* Reads from the report pipe; false at its end. */
 static bool read_some(probe *p)
 {
-  if (p->size == sizeof(p->reply)) return false; /* more than a probe says: the plugin writes there */
+  if (p->size == sizeof(p->reply)) return false; /* more than any report: the plugin writes to the pipe */
   ssize_t n = read(p->report, p->reply + p->size, sizeof(p->reply) - p->size);
   if (n < 0) return errno == EINTR || errno == EAGAIN;
   p->size += (size_t)n;
@@ -272,6 +282,7 @@ static bool read_some(probe *p)
   return n > 0;
 }
 
+/* Returns on the verdict, at the child's end or at the deadline. */
 static void listen_until_end(probe *p)
 {
   bool open = true;
@@ -286,7 +297,7 @@ static void listen_until_end(probe *p)
     int n = poll(&fd, 1, ms < SLICE_MS ? (int)ms : SLICE_MS);
     if (n > 0) {
       open = read_some(p);
-    } else if (n == 0 && has_ended(p)) { /* a child of its own may hold the pipe */
+    } else if (n == 0 && has_ended(p)) { /* one of its children may hold the pipe open */
       while (open && poll(&fd, 1, 0) > 0 && !p->verdict) open = read_some(p);
       return;
     }
@@ -294,7 +305,7 @@ static void listen_until_end(probe *p)
   }
 }
 
-/* The whole group goes while the leader's number cannot be given to another. */
+/* Kills the whole group before reaping its leader, as until then the system cannot reuse its id. */
 static void end_group(probe *p)
 {
   struct rusage use;
@@ -315,7 +326,8 @@ static void end_group(probe *p)
 
 /* ---- the verdict ---- */
 
-static void say(const probe *p, tn_probe_report *out, tn_error *why)
+/* Fills the report and the reason. */
+static void conclude(const probe *p, tn_probe_report *out, tn_error *why)
 {
   const char *step = tn__step_text(p->step);
   out->step = step;
@@ -334,15 +346,15 @@ static void say(const probe *p, tn_probe_report *out, tn_error *why)
     out->verdict = memory ? TN_PROBE_MEMORY : TN_PROBE_SIGNAL;
     if (memory)
       tn_error_set(why, TN_ABORTED,
-                   "it took all of the %" PRIu64
-                   " MiB of memory that it may have, and signal %d%s ended it; the last step reached "
+                   "it used all of the %" PRIu64
+                   " MiB of memory that it was allowed, and signal %d%s ended it; the last step reached "
                    "was %s",
                    p->memory >> 20, out->signal, signal_name(out->signal), step);
     else
       tn_error_set(why, TN_ABORTED, "signal %d%s ended it; the last step reached was %s", out->signal,
                    signal_name(out->signal), step);
   } else {
-    char how[32] = ""; /* who ignores SIGCHLD, or reaps every child, learns no more */
+    char how[32] = ""; /* the status is unknown if the program ignores SIGCHLD or reaps every child */
     out->verdict = TN_PROBE_EXIT;
     if (!p->gone && WIFEXITED(p->wait_status)) {
       out->exit_status = WEXITSTATUS(p->wait_status);
@@ -368,10 +380,10 @@ tn_status tn__probe_run(const char *path, int64_t timeout_ms, tn_probe_report *o
     end_group(p);
     shut(&p->report);
     if (p->step == TN__STEP_NONE && !p->verdict) {
-      status = cannot_run(program_path(p), "it ended or hung before it began", err);
+      status = cannot_run(program_path(p), "it exited or hung before it started", err);
     } else {
       *out = (tn_probe_report){ .struct_size = sizeof(*out), .duration_us = (tn__now_ns() - begin) / 1000 };
-      say(p, out, why);
+      conclude(p, out, why);
     }
   }
   tn__free(p, sizeof(*p));

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trying a plugin in a process of its own (P-83 to P-88).
+/* Trying a plugin in a separate process (P-83 to P-88).
  *
  * The parent starts the probe program with a request on descriptor 0 and reads reports from descriptor 3. Every line of
- * a report begins with a nonce that the request brought, so nothing that the plugin writes or how its process ends can
- * look like success.
+ * a report begins with a nonce from the request. So neither output of the plugin nor the way its process ends can look
+ * like success.
  *
  *   request  "tenon-probe 1 NONCE MAJOR.MINOR MEMORY_BYTES CPU_SECONDS PATH_SIZE\n" and the path
- *   reports  "NONCE B BYTES\n" at the start: the peak of memory that the process has from before its program began;
- *            "NONCE S STEP\n" at each step; at the end "NONCE P BYTES\n", the peak since, if the system tells it, and
- *            "NONCE V CODE SIZE\n" and SIZE bytes of message */
+ *   reports  "NONCE B BYTES\n" at the start: the peak memory that the process inherited from before exec;
+ *            "NONCE S STEP\n" at each step; at the end "NONCE P BYTES\n", the peak since exec, if the system provides
+ *            it, and "NONCE V CODE SIZE\n" and SIZE bytes of message */
 #ifndef TN_CORE_REGISTRY_PROBE_PROBE_H
 #define TN_CORE_REGISTRY_PROBE_PROBE_H
 
 #include <core/registry/registry_internal.h>
 #include <tenon/plugins.h>
 
-/* Sanitizers keep memory of their own beside the program's: then that is not limited. */
+/* Sanitizers reserve much memory for themselves, so the memory of a sanitized probe is not limited. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TN_PROBE_SANITIZED 1
 #elif defined(__has_feature)
@@ -29,7 +29,7 @@
 #define TN_PROBE_MAX_PATH 16384
 #define TN_PROBE_MAX_MESSAGE 8192
 
-/* What a load goes through, and after it the session of a probe. */
+/* The steps of a load, and then of a probe's session, in order. The numbers are part of the reports. */
 typedef enum tn__step {
   TN__STEP_NONE,
   TN__STEP_START,
@@ -51,44 +51,46 @@ tn__step tn__step_of_text(const char *text); /* TN__STEP_NONE for none of them *
 
 /* ---- probe_report.c ---- */
 
-/* The loader calls this before each step. In a probe process it tells the parent; elsewhere it does nothing. */
+/* The loader calls this before each step. In a probe process it reports the step to the parent; elsewhere it does
+ * nothing. */
 void tn__probe_reached(tn__step step);
 bool tn__in_probe(void);
-/* This is a probe process, and reports begin with this nonce of TN_PROBE_NONCE digits. */
+/* Makes this process a probe process, whose reports begin with this nonce of TN_PROBE_NONCE digits. */
 void tn__probe_started(const char *nonce);
 const char *tn__probe_nonce(void);
 /* Writes to the parent. Errors are ignored. */
 void tn__probe_write(const char *data, size_t size);
 
-/* probe.c: runs a probe. TN_OK: *out is filled, *why has the words for what is wrong, none for TN_PROBE_WELL. Else the
- * probe program cannot run: err. timeout_ms > 0. */
+/* probe.c: runs a probe. TN_OK: *out has the verdict and *why the reason, none for TN_PROBE_WELL. Otherwise the probe
+ * program cannot run: err. timeout_ms > 0. */
 tn_status tn__probe_run(const char *path, int64_t timeout_ms, tn_probe_report *out, tn_error *why, tn_error *err);
 
 /* ---- probe_cache.c ---- */
 
-/* What a verdict holds for (P-86). */
+/* The file for which a verdict is valid (P-86). */
 typedef struct tn__probe_key {
   const char *path;
   tn__file_id id;
   char build_id[2 * 64 + 1]; /* hexadecimal, "-" for none */
 } tn__probe_key;
-/* Reads the build-id, too; the file was checked before. */
-void tn__probe_key_make(const char *path, const tn__file_id *id, tn__probe_key *out);
-/* False when there is none for this key. */
+/* Also reads the build-id. The caller has checked the file's path. */
+void tn__probe_key_init(const char *path, const tn__file_id *id, tn__probe_key *out);
+/* Looks up a verdict; false if none is cached for this key. */
 bool tn__probe_cache_get(const tn__probe_key *key, tn_probe_report *out, tn_error *why);
-/* Keeps a verdict, if it can be kept. */
+/* Caches a verdict. Failures are only logged. */
 void tn__probe_cache_put(const tn__probe_key *key, const tn_probe_report *report, const tn_error *why);
-/* The file's path; false when there is no folder for it. */
+/* Appends the path of the cache file; false if the environment names no folder for it. */
 bool tn__probe_cache_path(tn__text *path);
 
 /* ---- probe_load.c ---- */
 
-/* Before a plugin is opened: TN_OK unless a probe says that it would do harm. The caller holds the token. */
+/* Called before a plugin is opened. Fails if a probe is wanted and finds that the plugin would do harm, or cannot run.
+ * The caller holds the token. */
 tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err);
 
 /* ---- elf_note.c ---- */
 
-/* The build-id of an open object, in hexadecimal; "-" when it has none. `out` has room for `room` bytes. */
+/* The build-id of an open object, in hexadecimal; "-" if it has none. `out` has room for `room` bytes. */
 void tn__elf_build_id(int fd, char *out, size_t room);
 
 #endif

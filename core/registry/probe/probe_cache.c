@@ -4,9 +4,9 @@
  * tenon-probes 1 PATH DEV INODE SIZE MTIME_S MTIME_NS BUILD_ID ABI LIBRARY VERDICT SIGNAL EXIT STATUS STEP US PEAK
  * TEXT
  *
- * A line that is not understood is no verdict, and is gone with the next write. Two processes that write at once
- * may lose one of the two verdicts: it is found out again. The file is its user's; whoever can change it can
- * replace the plugins, too. */
+ * A line that cannot be parsed is ignored, and dropped by the next write. If two processes write at once, one of the
+ * two verdicts may be lost; the plugin is then probed again. The file is used only if it is owned by the user and
+ * writable only by the user, who could replace the plugins as well. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -35,18 +35,18 @@ bool tn__probe_cache_path(tn__text *path)
   return !path->failed;
 }
 
-/* Makes the folders on the way to a file. */
+/* Creates the missing folders of a file's path. */
 static void make_folders(char *path)
 {
   for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
     *at = 0;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-      tn_log(TN_LOG_DEBUG, "'%s' cannot be made: %s", path, tn__strerror(errno));
+      tn_log(TN_LOG_DEBUG, "'%s' cannot be created: %s", path, tn__strerror(errno));
     *at = '/';
   }
 }
 
-/* All of the file's bytes, none when it is not there or not this user's alone. */
+/* Appends the file's bytes; nothing if it does not exist, is too large, or can be written by another user. */
 static void read_cache(const char *path, tn__text *out)
 {
   tn__file file;
@@ -64,6 +64,7 @@ static void read_cache(const char *path, tn__text *out)
 
 /* ---- one line ---- */
 
+/* Percent-encodes everything but printable ASCII, so that a field has no spaces. "-" is the empty text. */
 static void put_text(tn__text *line, const char *text)
 {
   if (text[0] == 0) tn__text_puts(line, "-");
@@ -77,8 +78,14 @@ static void put_text(tn__text *line, const char *text)
   }
 }
 
-static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+/* The value of a hexadecimal digit; -1: it is none. */
+static int digit(char c)
+{
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 
+/* Decodes a field into `out`; false if it is malformed, contains a NUL, or does not fit. */
 static bool get_text(tn__slice field, char *out, size_t room)
 {
   size_t n = 0;
@@ -97,7 +104,7 @@ static bool get_text(tn__slice field, char *out, size_t room)
   return true;
 }
 
-/* The fields that a verdict holds for, each with a space behind it. */
+/* Writes the fields that identify the file and this library, each followed by a space. */
 static void put_key(tn__text *line, const tn__probe_key *key)
 {
   put_text(line, key->path);
@@ -106,7 +113,7 @@ static void put_key(tn__text *line, const tn__probe_key *key)
                   key->build_id, TN_ABI_MAJOR, TN_ABI_MINOR, TN_VERSION_STRING);
 }
 
-/* The next line at *at, without its end. */
+/* Returns the line at *at in *line, without its newline, and moves *at past it. */
 static bool next_line(const tn__text *text, size_t *at, tn__slice *line)
 {
   if (*at >= text->size) return false;
@@ -117,6 +124,7 @@ static bool next_line(const tn__text *text, size_t *at, tn__slice *line)
   return true;
 }
 
+/* Splits the line at single spaces; false unless there are exactly n fields. */
 static bool cut_fields(tn__slice line, tn__slice *fields, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -134,7 +142,14 @@ static bool number(tn__slice field, int64_t least, int64_t most, int64_t *out)
   return tn__parse_int(field, out) && *out >= least && *out <= most;
 }
 
-/* What stands behind the key. */
+/* The code of the reason that a verdict is read with. Only a plugin's own error keeps its code. */
+static tn_status code_of(int64_t verdict, int64_t status)
+{
+  if (verdict == TN_PROBE_ERROR) return (tn_status)status;
+  return verdict == TN_PROBE_TIMEOUT ? TN_DEADLINE_EXCEEDED : TN_ABORTED;
+}
+
+/* Reads the fields after the key. */
 static bool read_verdict(tn__slice line, tn_probe_report *out, tn_error *why)
 {
   tn__slice f[N_FIELDS];
@@ -157,18 +172,14 @@ static bool read_verdict(tn__slice line, tn_probe_report *out, tn_error *why)
                             .step = tn__step_text(tn__step_of_text(step)),
                             .cached = 1 };
   if (n[0] == TN_PROBE_WELL) return true;
-  if (text[0] == 0) return false; /* an error has words */
-  tn_error_set(why,
-               n[0] == TN_PROBE_ERROR     ? (tn_status)n[3]
-               : n[0] == TN_PROBE_TIMEOUT ? TN_DEADLINE_EXCEEDED
-                                          : TN_ABORTED,
-               "%s", text);
+  if (text[0] == 0) return false; /* an error has a text */
+  tn_error_set(why, code_of(n[0], n[3]), "%s", text);
   return n[0] != TN_PROBE_ERROR || n[3] != TN_OK;
 }
 
-/* ---- from outside ---- */
+/* ---- look up and store ---- */
 
-void tn__probe_key_make(const char *path, const tn__file_id *id, tn__probe_key *out)
+void tn__probe_key_init(const char *path, const tn__file_id *id, tn__probe_key *out)
 {
   out->path = path;
   out->id = *id;
@@ -201,7 +212,7 @@ bool tn__probe_cache_get(const tn__probe_key *key, tn_probe_report *out, tn_erro
   return found;
 }
 
-/* What is kept of the file as it is: verdicts on other files, the newest as long as they fit. */
+/* Copies the verdicts on other files; if they do not fit, only the newest, which are at the end. */
 static void keep_others(const tn__text *old, const tn__text *key_path, tn__text *out, size_t room)
 {
   size_t at = 0, from = 0;
@@ -215,6 +226,7 @@ static void keep_others(const tn__text *old, const tn__text *key_path, tn__text 
   }
 }
 
+/* Replaces the file at once, readable and writable by its owner only. */
 static tn_status write_cache(char *path, const tn__text *text, tn_error *err)
 {
   tn__writer w;
@@ -249,7 +261,7 @@ void tn__probe_cache_put(const tn__probe_key *key, const tn_probe_report *report
     put_text(&text, tn_error_message(why));
     tn__text_puts(&text, "\n");
     if (text.failed || write_cache(path.data, &text, &e) != TN_OK)
-      tn_log(TN_LOG_INFO, "the verdict on '%s' is not kept: %s", key->path, tn_error_message(&e));
+      tn_log(TN_LOG_INFO, "the verdict on '%s' is not cached: %s", key->path, tn_error_message(&e));
   }
   tn_error_clear(&e);
   tn__text_fini(&path);

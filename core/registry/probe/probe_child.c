@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side of a probe: the main part of libexec/tenon/tenon-probe. It reads the request, closes every
- * descriptor but that of the reports, limits itself, loads the plugin and has it open a session as a program would. The
- * process then ends without running exit handlers. */
+ * descriptor but that of the reports, limits its own resources, loads the plugin and opens a session with it as a
+ * program would. The process then ends without running exit handlers. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -36,15 +36,15 @@ static void report_bytes(char what, uint64_t bytes)
 
 /* ---- memory ---- */
 
-/* The peak that wait4 gives as that of this process. Before the plugin is opened it is the peak of the parent, if that
- * has more: Linux keeps it over fork, vfork and exec. */
+/* The peak memory that wait4 would report for this process, in bytes. Before the plugin is opened it may be that of the
+ * parent: Linux keeps the peak across fork, vfork and exec. */
 static uint64_t peak_before(void)
 {
   struct rusage use;
   return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_maxrss * 1024 : 0;
 }
 
-/* The peak since exec; 0 where it is not known. */
+/* The peak memory since exec, in bytes; 0: unknown. */
 static uint64_t peak_of_program(void)
 {
   static const char field[] = "\nVmHWM:";
@@ -76,7 +76,7 @@ static size_t read_all(int fd, char *to, size_t room)
   return size;
 }
 
-/* The word at *at, which ends in `end`. */
+/* Returns the word from *at to `end` in *out and moves *at past both; false if there is no `end`. */
 static bool word(const char **at, const char *limit, char end, tn__slice *out)
 {
   const char *stop = memchr(*at, end, (size_t)(limit - *at));
@@ -94,6 +94,7 @@ static bool number(tn__slice text, uint64_t *out)
   return true;
 }
 
+/* Accepts only a request of the same protocol version and ABI, with nothing after the path. */
 static bool parse_request(const char *text, size_t size, request *r)
 {
   const char *at = text, *limit = text + size;
@@ -114,8 +115,9 @@ static bool parse_request(const char *text, size_t size, request *r)
   return memchr(r->path, 0, (size_t)bytes) == NULL;
 }
 
-/* ---- what the plugin gets of the process ---- */
+/* ---- the plugin's environment ---- */
 
+/* Closes all descriptors above TN_PROBE_FD, in batches, as closing while reading the folder may skip entries. */
 static void close_others(void)
 {
   DIR *dir = opendir("/proc/self/fd");
@@ -137,6 +139,7 @@ static void close_others(void)
   closedir(dir);
 }
 
+/* Lowers a limit; never raises it above the hard limit. */
 static void limit_to(int what, uint64_t most)
 {
   struct rlimit limit;
@@ -146,6 +149,7 @@ static void limit_to(int what, uint64_t most)
   setrlimit(what, &limit);
 }
 
+/* The process is also killed when the thread that started it ends (Linux). */
 static void limit_self(const request *r)
 {
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -169,6 +173,7 @@ static void limit_self(const request *r)
 
 /* ---- the load ---- */
 
+/* Reports the verdict: the code, and the message with its causes on one line. */
 static void report(tn_status status, const tn_error *err)
 {
   char head[TN_PROBE_NONCE + 40];
@@ -183,11 +188,12 @@ static void report(tn_status status, const tn_error *err)
   tn__probe_write(tn__text_get(&text), text.size);
 }
 
+/* Loads the plugin as a scan would find it, but from this file only. The plugin is never freed: the process ends. */
 static tn_status load(const char *path, tn__plugin **out, tn_error *err)
 {
   tn__plugin *plugin = NULL;
   tn__reg_lock();
-  tn__reg.scanned = true; /* this file only: no folder is scanned */
+  tn__reg.scanned = true; /* no folder is scanned */
   tn__reg_unlock();
   tn__probe_reached(TN__STEP_CHECK);
   tn_status status = tn__plugin_create(path, &plugin, err);
@@ -222,7 +228,7 @@ int tn__probe_serve(tn_status (*try_session)(const char *name, tn_error *err))
   report_bytes('B', peak_before());
   tn__probe_reached(TN__STEP_START);
   tn_status status = load(r.path, &plugin, &err);
-  bool runs = status == TN_OK && !plugin->manifest.is_kernels; /* else its last step is its register_kernels */
+  bool runs = status == TN_OK && !plugin->manifest.is_kernels; /* a kernel plugin's last step is register_kernels */
   if (runs) status = try_session(plugin->manifest.name, &err);
   if (runs && status == TN_OK) tn__probe_reached(TN__STEP_DONE);
   report_bytes('P', peak_of_program());

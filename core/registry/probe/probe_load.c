@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When plugins are probed, and what a verdict means for a load. Only a plugin that ended or hung its probe is refused:
- * one that said itself why it cannot be used says so again when it is loaded. */
+/* When plugins are probed, and the effect of a verdict on a load. Only a plugin that crashed, exited, hung or ran out
+ * of memory in its probe is refused: one that returned an error returns it again when it is loaded. */
 #include <string.h>
 
 #include <core/registry/probe/probe.h>
@@ -9,11 +9,12 @@
 
 /* Guarded by the registry's mutex. */
 static struct {
-  bool set; /* by the program: goes before the environment */
+  bool set; /* by the program: takes precedence over the environment */
   bool on;
-  int64_t timeout_ms; /* 0: not said */
+  int64_t timeout_ms; /* 0: not set */
 } settings;
 
+/* The time limit in ms: the caller's, else the program's, else TENON_PROBE_TIMEOUT_MS, else the default. */
 static int64_t timeout_of(int64_t asked)
 {
   const char *text = tn__getenv("TENON_PROBE_TIMEOUT_MS");
@@ -26,6 +27,7 @@ static int64_t timeout_of(int64_t asked)
   return text != NULL && tn__parse_int(tn__slice_of(text), &ms) && ms > 0 ? ms : DEFAULT_TIMEOUT_MS;
 }
 
+/* Whether plugins are probed before a load. Never in a probe process, which would probe without end. */
 static bool wanted(void)
 {
   const char *text = tn__getenv("TENON_PROBE");
@@ -36,6 +38,8 @@ static bool wanted(void)
   return set ? on : text != NULL && text[0] != 0 && strcmp(text, "0") != 0;
 }
 
+/* A cached verdict is used without running the probe. A probe that cannot run refuses the plugin, since the user asked
+ * for a probe; the message says how to load without one. */
 tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err)
 {
   tn_probe_report report;
@@ -43,7 +47,7 @@ tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err)
   tn_error why = TN_ERROR_INIT, e = TN_ERROR_INIT;
   tn_status status = TN_OK;
   if (!wanted()) return TN_OK;
-  tn__probe_key_make(plugin->path, &plugin->id, &key);
+  tn__probe_key_init(plugin->path, &plugin->id, &key);
   bool known = tn__probe_cache_get(&key, &report, &why);
   if (!known) {
     status = tn__probe_run(plugin->path, timeout_of(0), &report, &why, &e);
@@ -54,8 +58,8 @@ tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err)
   } else if (status != TN_OK) {
     status = tn_error_set(
         err, TN_FAILED_PRECONDITION,
-        "it is not loaded, as it is to be probed before (TENON_PROBE=1, tn_runtime_set_probe) and %s; install "
-        "tenon-probe, or set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe",
+        "it is not loaded, because it must be probed first (TENON_PROBE=1, tn_runtime_set_probe) and %s; install "
+        "tenon-probe, or set TENON_PROBE_PROGRAM to its path, or TENON_PROBE=0 to load without a probe",
         tn_error_message(&e));
   } else if (report.verdict > TN_PROBE_ERROR) {
     status = tn_error_code(&why);
@@ -83,6 +87,7 @@ tn_status tn_runtime_set_probe(tn_bool on, int64_t timeout_ms, tn_error *err)
   return TN_OK;
 }
 
+/* Copies as much as fits in the caller's struct (P-26); report NULL: clears it. */
 static tn_status give(const tn_probe_report *report, tn_probe_report *out, tn_error *err)
 {
   if (out == NULL) return TN_OK;
@@ -99,6 +104,7 @@ static tn_status give(const tn_probe_report *report, tn_probe_report *out, tn_er
   return TN_OK;
 }
 
+/* Always runs the probe, and replaces a cached verdict. */
 tn_status tn_runtime_probe(const char *path, int64_t timeout_ms, tn_probe_report *out, tn_error *err)
 {
   tn__error_reset(err);
@@ -116,7 +122,7 @@ tn_status tn_runtime_probe(const char *path, int64_t timeout_ms, tn_probe_report
   status = tn__path_check(path, tn__elevated(), &id, NULL, err);
   if (status == TN_OK) status = tn__probe_run(path, timeout_of(timeout_ms), &report, &why, err);
   if (status != TN_OK) return status;
-  tn__probe_key_make(path, &id, &key);
+  tn__probe_key_init(path, &id, &key);
   tn__probe_cache_put(&key, &report, &why);
   give(&report, out, NULL);
   status = tn_error_code(&why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports from a probe process to its parent. The loader calls tn__probe_reached in every process; it does nothing
- * outside a probe. */
+ * outside a probe. The two variables are set once, before the plugin is opened, and so need no lock. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

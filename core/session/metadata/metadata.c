@@ -65,7 +65,7 @@ void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *pl
     tn__trace_end(trace);
     whole &= tn__metadata_take_trace(m, session, trace);
   }
-  tn__trace_free(trace);
+  tn__trace_destroy(trace);
   if (graphs) whole &= tn__metadata_take_graphs(m, session, plan);
   if (!whole) m->summary.cut = 1;
 }

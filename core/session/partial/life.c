@@ -189,7 +189,7 @@ static void destroy(tn__partial_run *r)
   tn__account *around = tn__account_now;
   tn__account_now = r->session->on.account;
   if (r->begun) tn__partial_end(&r->step);
-  tn__trace_free(r->step.env.trace);
+  tn__trace_destroy(r->step.env.trace);
   tn__account_now = around;
   tn_cancellation_unref(r->cancellation);
   size_t n_feeds = r->entry->signature->n_feeds + 1, n_fetches = r->entry->signature->n_fetches + 1;
@@ -240,7 +240,8 @@ static tn__pool_client *helpers(tn__partial_run *r)
 {
   const tn_session *s = r->session;
   int32_t pool = r->options.inter_op_pool;
-  return pool < 0 || s->on.slots->workers == NULL ? NULL : tn__kit_workers_client(tn__opened_workers(&s->on, pool));
+  return pool < 0 || s->on.slots->workers == NULL ? NULL
+                                                  : tn__kit_workers_client(tn__session_base_workers(&s->on, pool));
 }
 
 /* Begins the step; nothing runs yet. */

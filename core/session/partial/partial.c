@@ -322,7 +322,7 @@ tn_status tn_session_partial_run(tn_session *session, tn_partial_run run, const 
 static tn_status allows(tn_session *s, tn_error *err)
 {
   if (s->on.slots->partial_runs == NULL) return TN_OK;
-  tn__plugin_call calling = tn__opened_call(&s->on, "its partial_runs");
+  tn__plugin_call calling = tn__session_base_call(&s->on, "its partial_runs");
   tn__plugin_call_enter(&calling);
   tn_status st = s->on.slots->partial_runs(s->on.self, s->on.runtime, err); /* S-PR-33 */
   tn__plugin_call_leave(&calling);

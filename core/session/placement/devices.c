@@ -95,7 +95,7 @@ static tn_status list_runtime(const tn_session *s, tn__devices *list, tn_error *
 {
   for (size_t i = 0;; i++) {
     tn_device_info info = { .struct_size = sizeof info };
-    tn_status st = tn__opened_device(&s->on, i, &info, err);
+    tn_status st = tn__session_base_device(&s->on, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
     st = tn__factory_status(s->on.factory, "list_devices", st, err);
     if (st == TN_OK) st = add(s, list, &info, err);
@@ -179,7 +179,7 @@ static tn_status device_at(tn_session *s, size_t i, tn_device_info *out, tn_erro
   const tn__devices *list = atomic_load_explicit(&s->devices, memory_order_acquire);
   bool filtered = list != NULL && tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0;
   if (s->on.slots->list_devices != NULL && !filtered)
-    return tn__opened_device(&s->on, i, out, err);
+    return tn__session_base_device(&s->on, i, out, err);
   if (list == NULL) list = &one_cpu;
   if (i >= list->n) return TN_OUT_OF_RANGE;
   *out =

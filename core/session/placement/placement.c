@@ -154,7 +154,7 @@ static const char *chosen_device(const tn_session *s, const tn__devices *devices
   const char *first = devices->at[devices->client].name, *name = NULL;
   *reason = "";
   if (s->on.slots->node_device != NULL) {
-    tn__plugin_call calling = tn__opened_call(&s->on, "its node_device");
+    tn__plugin_call calling = tn__session_base_call(&s->on, "its node_device");
     tn__plugin_call_enter(&calling);
     name = s->on.slots->node_device(s->on.self, s->on.runtime, op, reason);
     tn__plugin_call_leave(&calling);

@@ -81,7 +81,7 @@ tn_status tn__broadcast_plan_create(const tn__broadcast *b, tn__broadcast_plan *
   return TN_OK;
 }
 
-void tn__broadcast_plan_free(tn__broadcast_plan *plan)
+void tn__broadcast_plan_destroy(tn__broadcast_plan *plan)
 {
   if (plan != NULL) tn__free(plan, plan->bytes);
 }

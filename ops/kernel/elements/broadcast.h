@@ -30,7 +30,7 @@ void tn__broadcast_merge(tn__broadcast *b, const int64_t *dims, int32_t rank, co
 bool tn__broadcast_is_flat(const tn__broadcast *b);
 
 /* A copy of the merged form, allocated at its exact size for a kernel's shape state. Free it with
- * tn__broadcast_plan_free (NULL allowed). */
+ * tn__broadcast_plan_destroy (NULL allowed). */
 typedef struct tn__broadcast_plan {
   int32_t rank; /* of the dimensions outside a row */
   int32_t n;
@@ -42,7 +42,7 @@ typedef struct tn__broadcast_plan {
   int64_t v[]; /* dims[rank], then strides[rank] of each operand; all outermost first */
 } tn__broadcast_plan;
 tn_status tn__broadcast_plan_create(const tn__broadcast *b, tn__broadcast_plan **out, tn_error *err);
-void tn__broadcast_plan_free(tn__broadcast_plan *plan);
+void tn__broadcast_plan_destroy(tn__broadcast_plan *plan);
 
 /* Visits elements [begin, end) of the result in pieces that do not cross rows:
  *

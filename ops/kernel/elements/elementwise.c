@@ -228,7 +228,7 @@ tn_status tn__binary_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 void tn__binary_destroy_shape_state(void *shape_state)
 {
-  if (shape_state != &left_scalar && shape_state != &right_scalar) tn__broadcast_plan_free(shape_state);
+  if (shape_state != &left_scalar && shape_state != &right_scalar) tn__broadcast_plan_destroy(shape_state);
 }
 
 typedef struct binary_run {

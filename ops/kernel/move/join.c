@@ -12,7 +12,7 @@
 /* Bytes of work that justify another thread. */
 #define GRAIN_BYTES 65536
 
-tn__join *tn__join_new(tn_dtype dtype, const int64_t *dims, int32_t axis, int32_t rank, uint32_t max_parts)
+tn__join *tn__join_create(tn_dtype dtype, const int64_t *dims, int32_t axis, int32_t rank, uint32_t max_parts)
 {
   size_t bytes = sizeof(tn__join) + max_parts * sizeof(tn__join_part);
   tn__join *j = tn__zalloc(bytes);
@@ -51,7 +51,7 @@ double tn__join_cost(const tn__join *j)
   return 20 + bytes * 0.06 + pieces * 2;
 }
 
-void tn__join_free(tn__join *j)
+void tn__join_destroy(tn__join *j)
 {
   if (j != NULL) tn__free(j, j->bytes);
 }

@@ -29,11 +29,11 @@ typedef struct tn__join {
 
 tn_status tn__join_no_memory(const tn_prepare_ctx *ctx, tn_error *err);
 /* Creates a plan for a whole of this shape, which must have elements. NULL if out of memory. */
-tn__join *tn__join_new(tn_dtype dtype, const int64_t *dims, int32_t axis, int32_t rank, uint32_t max_parts);
+tn__join *tn__join_create(tn_dtype dtype, const int64_t *dims, int32_t axis, int32_t rank, uint32_t max_parts);
 /* Adds the next part, of `size` along the axis. The sizes of all parts must add up to dims[axis]. */
 void tn__join_add(tn__join *join, uint32_t index, int64_t size);
 double tn__join_cost(const tn__join *join); /* nanoseconds */
-void tn__join_free(tn__join *join);         /* NULL allowed */
+void tn__join_destroy(tn__join *join);         /* NULL allowed */
 
 /* views[index] are the parts. Strings and handles of the target must be zeroed. Fails if out of memory, and with
  * TN_CANCELLED if the step has been stopped; both only for elements that own memory. */

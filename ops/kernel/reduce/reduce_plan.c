@@ -97,7 +97,7 @@ static void cut_parts(tn__reduce_plan *p)
   p->parts = (steps + p->part - 1) / p->part;
 }
 
-tn__reduce_plan *tn__reduce_plan_new(const tn__reduce_loops *loops, const int64_t *dims, int32_t rank,
+tn__reduce_plan *tn__reduce_plan_create(const tn__reduce_loops *loops, const int64_t *dims, int32_t rank,
                                      const bool *reduced)
 {
   tn__reduce_dim merged[TN_MAX_RANK];
@@ -121,7 +121,7 @@ tn__reduce_plan *tn__reduce_plan_new(const tn__reduce_loops *loops, const int64_
   return p;
 }
 
-void tn__reduce_plan_free(tn__reduce_plan *plan)
+void tn__reduce_plan_destroy(tn__reduce_plan *plan)
 {
   if (plan != NULL) tn__free(plan, plan->bytes);
 }

@@ -37,9 +37,9 @@ typedef struct tn__reduce_plan {
 } tn__reduce_plan;
 
 /* Creates a plan; NULL if out of memory. reduced[i] tells whether dimension i is reduced. dims must not contain 0. */
-tn__reduce_plan *tn__reduce_plan_new(const tn__reduce_loops *loops, const int64_t *dims, int32_t rank,
+tn__reduce_plan *tn__reduce_plan_create(const tn__reduce_loops *loops, const int64_t *dims, int32_t rank,
                                      const bool *reduced);
-void tn__reduce_plan_free(tn__reduce_plan *plan); /* NULL allowed */
+void tn__reduce_plan_destroy(tn__reduce_plan *plan); /* NULL allowed */
 size_t tn__reduce_plan_scratch(const tn__reduce_plan *plan);
 double tn__reduce_plan_cost(const tn__reduce_plan *plan); /* nanoseconds */
 /* Runs the reduction. in and out must match the plan's shape and dtype. ctx provides scratch memory and threads. */

@@ -184,7 +184,7 @@ static tn_status zeros(tn_kernel_ctx *ctx, tn__list *list, uint32_t shape_input,
     if (st == TN_OK) n = tn__list_length(list);
   }
   if (st == TN_OK) st = tn__list_full_shape(ctx, &shape, items, n, "an element that is not set is read");
-  tn__list_all_free(items, n);
+  tn__list_all_destroy(items, n);
   return st == TN_OK ? tn__zeros(tn__list_kind_of(list)->dtype, shape.dims, shape.rank, out, ctx->err) : st;
 }
 

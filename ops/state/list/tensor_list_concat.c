@@ -151,7 +151,7 @@ static tn_status concat_compute(tn_kernel_ctx *ctx)
   int64_t n = tn__list_length(list);
   st = ask_elements(ctx, &p, items, n);
   if (st == TN_OK) st = join(ctx, &p, items, n);
-  tn__list_all_free(items, n);
+  tn__list_all_destroy(items, n);
   return st;
 }
 

@@ -49,7 +49,7 @@ static tn_status stack_compute(tn_kernel_ctx *ctx)
   if (st != TN_OK) return st;
   st = tn__list_full_shape(ctx, &shape, items, n, "no element is set that could be stacked");
   if (st == TN_OK) st = give_stacked(ctx, items, n, &shape);
-  tn__list_all_free(items, n);
+  tn__list_all_destroy(items, n);
   return st;
 }
 
@@ -81,7 +81,7 @@ static tn_status gather_compute(tn_kernel_ctx *ctx)
   st = pick(ctx, list, indices, items);
   if (st == TN_OK) st = tn__list_full_shape(ctx, &shape, items, n, "no element is set of those that are gathered");
   if (st == TN_OK) st = give_stacked(ctx, items, n, &shape);
-  tn__list_all_free(items, n);
+  tn__list_all_destroy(items, n);
   return st;
 }
 
@@ -229,7 +229,7 @@ static tn_status existing_compute(tn_kernel_ctx *ctx)
   tn_tensor **rows = tn__alloc_array((size_t)n + 1, sizeof *rows);
   if (rows == NULL) return tn__no_memory(ctx->err, "elements of a tensor list", (size_t)n * sizeof *rows);
   st = put_rows(ctx, list, length, rows, n);
-  tn__list_all_free(rows, n);
+  tn__list_all_destroy(rows, n);
   return st;
 }
 

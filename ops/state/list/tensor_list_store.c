@@ -219,7 +219,7 @@ tn_status tn__list_all(tn__list *l, tn_tensor ***out, tn_error *err)
   return TN_OK;
 }
 
-void tn__list_all_free(tn_tensor **items, int64_t n)
+void tn__list_all_destroy(tn_tensor **items, int64_t n)
 {
   if (items == NULL) return;
   tn__drop_tensors(items, n);

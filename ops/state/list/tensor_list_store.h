@@ -42,7 +42,7 @@ tn_tensor *tn__list_get(tn__list *list, int64_t i);
 
 /* All elements, as an array of references with the list's length. */
 tn_status tn__list_all(tn__list *list, tn_tensor ***out, tn_error *err);
-void tn__list_all_free(tn_tensor **items, int64_t n);
+void tn__list_all_destroy(tn_tensor **items, int64_t n);
 
 /* ---- changes ---- */
 

@@ -40,7 +40,7 @@ static tn_status join_lists(tn_kernel_ctx *ctx, tn__list *a, tn__list *b, tn__li
     items[k] = NULL;
   }
   if (st == TN_OK) tn__list_done(*out);
-  tn__list_all_free(items, m);
+  tn__list_all_destroy(items, m);
   return st;
 }
 
@@ -146,7 +146,7 @@ static tn_status zeros_of(tn_handle *handle, tn_handle **out, int depth, tn_erro
     if (items[k] != NULL) st = zeros_of_tensor(items[k], &t, depth, err);
     if (st == TN_OK) tn__list_put(zeros, k, t);
   }
-  tn__list_all_free(items, n);
+  tn__list_all_destroy(items, n);
   if (st == TN_OK) *out = tn__list_handle(zeros);
   else tn__list_unref(zeros);
   return st;
@@ -209,8 +209,8 @@ static tn_status sum_of_lists(tn__list *a, tn__list *b, tn__list **out, int dept
   if (st == TN_OK) st = tn__list_all(b, &y, err);
   if (st == TN_OK) st = tn__list_create(&kind, n, out, err);
   if (st == TN_OK) st = sum_items(*out, x, y, depth, err);
-  tn__list_all_free(x, n);
-  tn__list_all_free(y, n);
+  tn__list_all_destroy(x, n);
+  tn__list_all_destroy(y, n);
   if (st == TN_OK) return TN_OK;
   tn__list_unref(*out);
   *out = NULL;

@@ -23,7 +23,7 @@ typedef struct barrier {
 static void clear_incomplete(tn__map *incomplete)
 {
   size_t place = 0;
-  for (tn__map_entry *e; (e = tn__map_next(incomplete, &place)) != NULL;) tn__queue_element_free(e->value);
+  for (tn__map_entry *e; (e = tn__map_next(incomplete, &place)) != NULL;) tn__queue_element_destroy(e->value);
   tn__map_fini(incomplete);
 }
 
@@ -164,7 +164,7 @@ static tn_status check_values(const tn_kernel_ctx *ctx, const barrier *b, int64_
 /* A new element with this key. Returns NULL if out of memory. */
 static tn__queue_element *new_element(insertion *in, const char *key, size_t size, tn_error *err)
 {
-  tn__queue_element *e = tn__queue_element_new(in->b->ready.spec->n);
+  tn__queue_element *e = tn__queue_element_create(in->b->ready.spec->n);
   if (e == NULL) return NULL;
   tn_status st = tn_tensor_create(TN_STRING, NULL, 0, &e->parts[PART_KEY].whole, err);
   if (st == TN_OK) st = tn_tensor_set_string(e->parts[PART_KEY].whole, 0, key, size, err);
@@ -177,7 +177,7 @@ static tn__queue_element *new_element(insertion *in, const char *key, size_t siz
     tn_tensor_get_string(e->parts[PART_KEY].whole, 0, &own, &own_size, NULL);
     if (tn__map_put(&in->b->incomplete, own, own_size, e, NULL)) return e;
   }
-  tn__queue_element_free(e);
+  tn__queue_element_destroy(e);
   return NULL;
 }
 
@@ -218,7 +218,7 @@ static void undo(insertion *in)
     size_t size;
     tn_tensor_get_string(e->parts[PART_KEY].whole, 0, &key, &size, NULL);
     tn__map_remove(&in->b->incomplete, key, size);
-    tn__queue_element_free(e);
+    tn__queue_element_destroy(e);
   }
 }
 

@@ -202,7 +202,7 @@ void tn__queue_attempt_init(tn__queue_attempt *a, tn__queue *queue, tn_resource 
 
 void tn__queue_attempt_fini(tn__attempt *attempt)
 {
-  tn__queue_list_free(&((tn__queue_attempt *)attempt)->list);
+  tn__queue_list_clear(&((tn__queue_attempt *)attempt)->list);
   tn__attempt_fini(attempt);
 }
 

@@ -86,13 +86,13 @@ static void set_priority(const tn__queue_spec *spec, tn__queue_element *e)
 /* Makes one element from the inputs, each as a whole tensor. */
 static tn_status whole_inputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, uint32_t first, tn__queue_element **out)
 {
-  tn__queue_element *e = tn__queue_element_new(spec->n);
+  tn__queue_element *e = tn__queue_element_create(spec->n);
   tn_status st = e != NULL ? TN_OK : tn__no_memory(ctx->err, "an element of a queue", 0);
   for (uint32_t i = 0; st == TN_OK && i < spec->n; i++) {
     e->parts[i].row = -1;
     st = tn_kernel_keep_input(ctx, first + i, &e->parts[i].whole);
   }
-  if (st != TN_OK && e != NULL) tn__queue_element_free(e);
+  if (st != TN_OK && e != NULL) tn__queue_element_destroy(e);
   *out = st == TN_OK ? e : NULL;
   return st;
 }
@@ -100,7 +100,7 @@ static tn_status whole_inputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, ui
 /* Makes an element of row `row` of each part of another one. */
 static tn__queue_element *row_of(const tn__queue_element *wholes, int64_t row)
 {
-  tn__queue_element *e = tn__queue_element_new(wholes->n);
+  tn__queue_element *e = tn__queue_element_create(wholes->n);
   if (e == NULL) return NULL;
   for (uint32_t i = 0; i < wholes->n; i++)
     e->parts[i] = (tn__queue_part){ tn_tensor_ref(wholes->parts[i].whole), row };
@@ -114,7 +114,7 @@ static tn_status split_rows(const tn__queue_spec *spec, tn__queue_element *whole
   for (int64_t r = 0; r < n; r++) {
     tn__queue_element *e = row_of(wholes, r);
     if (e == NULL) {
-      tn__queue_list_free(&rows);
+      tn__queue_list_clear(&rows);
       return tn__no_memory(err, "elements of a queue", 0);
     }
     set_priority(spec, e);
@@ -137,7 +137,7 @@ tn_status tn__queue_read_inputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, 
     return TN_OK;
   }
   st = split_rows(spec, e, ctx->inputs[first]->dims[0], list, ctx->err);
-  tn__queue_element_free(e);
+  tn__queue_element_destroy(e);
   return st;
 }
 

@@ -7,14 +7,14 @@
 
 static size_t element_size(uint32_t n_parts) { return sizeof(tn__queue_element) + n_parts * sizeof(tn__queue_part); }
 
-tn__queue_element *tn__queue_element_new(uint32_t n_parts)
+tn__queue_element *tn__queue_element_create(uint32_t n_parts)
 {
   tn__queue_element *e = tn__zalloc(element_size(n_parts));
   if (e != NULL) e->n = n_parts;
   return e;
 }
 
-void tn__queue_element_free(tn__queue_element *element)
+void tn__queue_element_destroy(tn__queue_element *element)
 {
   for (uint32_t i = 0; i < element->n; i++) tn_tensor_unref(element->parts[i].whole);
   tn__free(element, element_size(element->n));
@@ -38,9 +38,9 @@ tn__queue_element *tn__queue_list_take(tn__queue_list *list)
   return e;
 }
 
-void tn__queue_list_free(tn__queue_list *list)
+void tn__queue_list_clear(tn__queue_list *list)
 {
-  while (list->first != NULL) tn__queue_element_free(tn__queue_list_take(list));
+  while (list->first != NULL) tn__queue_element_destroy(tn__queue_list_take(list));
 }
 
 static void reverse(tn__queue_list *list)
@@ -103,7 +103,7 @@ static void sift_down(tn__queue_element **items, size_t n, size_t at)
 
 void tn__queue_store_fini(tn__queue_store *s)
 {
-  for (size_t i = 0; i < s->n; i++) tn__queue_element_free(s->items[place(s, i)]);
+  for (size_t i = 0; i < s->n; i++) tn__queue_element_destroy(s->items[place(s, i)]);
   tn__free(s->items, s->room * sizeof s->items[0]);
   s->items = NULL;
   s->n = s->room = s->first = s->owed = 0;

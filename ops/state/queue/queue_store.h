@@ -30,11 +30,11 @@ typedef struct tn__queue_list {
 } tn__queue_list;
 
 /* A new element whose parts are zero. Returns NULL if out of memory. */
-tn__queue_element *tn__queue_element_new(uint32_t n_parts);
-void tn__queue_element_free(tn__queue_element *element);
+tn__queue_element *tn__queue_element_create(uint32_t n_parts);
+void tn__queue_element_destroy(tn__queue_element *element);
 void tn__queue_list_add(tn__queue_list *list, tn__queue_element *element);
 tn__queue_element *tn__queue_list_take(tn__queue_list *list); /* removes the first; the list must not be empty */
-void tn__queue_list_free(tn__queue_list *list);               /* also frees its elements */
+void tn__queue_list_clear(tn__queue_list *list);               /* also frees its elements */
 
 typedef enum tn__queue_order { TN__ORDER_ARRIVAL, TN__ORDER_PRIORITY, TN__ORDER_RANDOM } tn__queue_order;
 

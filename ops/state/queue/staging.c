@@ -20,7 +20,7 @@ typedef struct area {
 static void area_destroy(void *object)
 {
   area *a = object;
-  tn__queue_list_free(&a->tuples);
+  tn__queue_list_clear(&a->tuples);
   tn__waitable_fini(&a->place);
   tn__strfree(a->name);
   tn__free(a, sizeof *a);
@@ -155,7 +155,7 @@ static void leave(tn__attempt *attempt) { serve(((area_attempt *)attempt)->area)
 static void release(tn__attempt *attempt)
 {
   area_attempt *t = (area_attempt *)attempt;
-  if (t->tuple != NULL) tn__queue_element_free(t->tuple);
+  if (t->tuple != NULL) tn__queue_element_destroy(t->tuple);
   tn__attempt_fini(attempt);
 }
 
@@ -219,7 +219,7 @@ static tn_status stage(tn_kernel_ctx *ctx)
     tuple->owner = (uint64_t)bytes;
     st = submit(ctx, a, r, STAGE, 0, tuple);
   } else if (tuple != NULL) {
-    tn__queue_element_free(tuple);
+    tn__queue_element_destroy(tuple);
   }
   tn_resource_unref(r);
   return st;
@@ -246,7 +246,7 @@ static tn_status peek(tn_kernel_ctx *ctx)
   if (index < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "index is %d, wanted 0 or more", index);
   tn_status st = get_area(ctx, &a, &r);
   if (st != TN_OK) return st;
-  tn__queue_element *tuple = tn__queue_element_new(ctx->n_outputs);
+  tn__queue_element *tuple = tn__queue_element_create(ctx->n_outputs);
   st = tuple != NULL ? submit(ctx, a, r, PEEK, index, tuple) : tn__no_memory(ctx->err, "a staged tuple", 0);
   tn_resource_unref(r);
   return st;
@@ -278,7 +278,7 @@ static tn_status clear(tn_kernel_ctx *ctx)
   a->bytes = 0;
   serve(a);
   tn__waitable_unlock(&a->place);
-  tn__queue_list_free(&gone);
+  tn__queue_list_clear(&gone);
   tn_resource_unref(r);
   return TN_OK;
 }

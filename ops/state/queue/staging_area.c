@@ -46,7 +46,7 @@ int64_t tn__staging_bytes(const tn_tensor *tensor)
 
 tn_status tn__staging_keep(tn_kernel_ctx *ctx, uint32_t first, uint32_t n, tn__queue_element **out, int64_t *bytes)
 {
-  tn__queue_element *e = tn__queue_element_new(n);
+  tn__queue_element *e = tn__queue_element_create(n);
   tn_status st = e != NULL ? TN_OK : tn__no_memory(ctx->err, "a staged tuple", 0);
   *bytes = 0;
   for (uint32_t i = 0; st == TN_OK && i < n; i++) {
@@ -54,7 +54,7 @@ tn_status tn__staging_keep(tn_kernel_ctx *ctx, uint32_t first, uint32_t n, tn__q
     st = tn_kernel_keep_input(ctx, first + i, &e->parts[i].whole);
     if (st == TN_OK) *bytes += tn__staging_bytes(e->parts[i].whole);
   }
-  if (st != TN_OK && e != NULL) tn__queue_element_free(e);
+  if (st != TN_OK && e != NULL) tn__queue_element_destroy(e);
   *out = st == TN_OK ? e : NULL;
   return st;
 }

@@ -48,7 +48,7 @@ static tn__queue_element *take_out(tn__staging_keys *k, size_t at)
 
 static void free_keys(tn__staging_keys *k)
 {
-  for (size_t i = 0; i < k->n; i++) tn__queue_element_free(k->items[i]);
+  for (size_t i = 0; i < k->n; i++) tn__queue_element_destroy(k->items[i]);
   tn__free(k->items, k->room * sizeof k->items[0]);
   *k = (tn__staging_keys){ NULL, 0, 0 };
 }
@@ -69,7 +69,7 @@ static void destroy(void *object)
 const tn_resource_class tn__staging_map_class = { .struct_size = sizeof(tn_resource_class), .name = "Staging map",
                                                   .destroy = destroy };
 
-tn_status tn__staging_map_make(void *user, void **object, tn_error *err)
+tn_status tn__staging_map_create(void *user, void **object, tn_error *err)
 {
   const tn__staging_state *s = user;
   tn__staging_map *m = tn__zalloc(sizeof *m);
@@ -168,7 +168,7 @@ static bool put_whole(tn__staging_attempt *t)
 static tn__queue_element *begun(tn__staging_map *m, int64_t key, size_t at)
 {
   if (has(&m->incomplete, at, key)) return m->incomplete.items[at];
-  tn__queue_element *e = make_room(&m->incomplete) ? tn__queue_element_new(m->n) : NULL;
+  tn__queue_element *e = make_room(&m->incomplete) ? tn__queue_element_create(m->n) : NULL;
   if (e == NULL) return NULL;
   e->priority = key;
   insert(&m->incomplete, at, e);
@@ -295,8 +295,8 @@ void tn__staging_attempt_init(tn__staging_attempt *t, tn__staging_map *map, tn_r
 void tn__staging_attempt_fini(tn__attempt *attempt)
 {
   tn__staging_attempt *t = (tn__staging_attempt *)attempt;
-  tn__queue_list_free(&t->gone);
-  if (t->tuple != NULL) tn__queue_element_free(t->tuple);
+  tn__queue_list_clear(&t->gone);
+  if (t->tuple != NULL) tn__queue_element_destroy(t->tuple);
   tn_tensor_unref(t->indices);
   tn__attempt_fini(attempt);
 }

@@ -31,7 +31,7 @@ typedef struct tn__staging_map {
 } tn__staging_map;
 
 /* For tn_kernel_obtain; `user` is a tn__staging_state. */
-tn_status tn__staging_map_make(void *user, void **object, tn_error *err);
+tn_status tn__staging_map_create(void *user, void **object, tn_error *err);
 
 typedef enum tn__staging_action { TN__STAGING_PUT, TN__STAGING_TAKE, TN__STAGING_PEEK } tn__staging_action;
 

@@ -7,8 +7,8 @@
 static tn_status get_map(tn_kernel_ctx *ctx, tn__staging_map **out, tn_resource **r)
 {
   const tn__staging_state *s = ctx->state;
-  tn_status st = tn_kernel_obtain(ctx, s->place.container, s->place.name, &tn__staging_map_class, tn__staging_map_make,
-                                  (void *)s, r);
+  tn_status st = tn_kernel_obtain(ctx, s->place.container, s->place.name, &tn__staging_map_class,
+                                  tn__staging_map_create, (void *)s, r);
   *out = st == TN_OK ? tn_resource_object(*r) : NULL;
   return st;
 }
@@ -67,7 +67,7 @@ static tn_status fill(tn_kernel_ctx *ctx, tn__staging_attempt *t, uint32_t at, u
   if (st == TN_OK && t->action == TN__STAGING_PUT) {
     st = tn__staging_keep(ctx, at + 1, n, &t->tuple, &t->bytes);
   } else if (st == TN_OK) {
-    t->tuple = tn__queue_element_new(n);
+    t->tuple = tn__queue_element_create(n);
     if (t->tuple == NULL) st = tn_error_set(ctx->err, TN_RESOURCE_EXHAUSTED, "out of memory: a staged tuple");
   }
   if (st != TN_OK) tn__staging_attempt_fini(&t->base);

@@ -33,7 +33,7 @@ const tn_resource_class tn__variable_class = {
   .read = variable_read,
 };
 
-tn_status tn__variable_make(void *user, void **object, tn_error *err)
+tn_status tn__variable_create(void *user, void **object, tn_error *err)
 {
   const tn__variable_wish *wish = user;
   *object = NULL;

@@ -41,7 +41,7 @@ typedef struct tn__variable {
 
 /* ---- creation ---- */
 
-/* Arguments of tn__variable_make: declared dtype and shape (dims are copied), and a name for error
+/* Arguments of tn__variable_create: declared dtype and shape (dims are copied), and a name for error
  * messages. */
 typedef struct tn__variable_wish {
   const char *name;
@@ -53,7 +53,7 @@ typedef struct tn__variable_wish {
 
 /* For tn_kernel_obtain. `user` is a tn__variable_wish. The object is a tn__variable without a
  * value, freed by the destroy function of the class. TN_RESOURCE_EXHAUSTED. */
-tn_status tn__variable_make(void *user, void **object, tn_error *err);
+tn_status tn__variable_create(void *user, void **object, tn_error *err);
 
 /* ---- one variable; no lock held ---- */
 

@@ -56,8 +56,8 @@ static tn_status variable_compute(tn_kernel_ctx *ctx)
   const variable_state *s = ctx->state;
   tn_resource *r;
   tn__variable_wish wish = s->wish;
-  tn_status st = tn_kernel_obtain(ctx, s->place.container, s->place.name, &tn__variable_class, tn__variable_make, &wish,
-                                  &r);
+  tn_status st =
+      tn_kernel_obtain(ctx, s->place.container, s->place.name, &tn__variable_class, tn__variable_create, &wish, &r);
   return st == TN_OK ? tn__give_handle(ctx, 0, r) : st;
 }
 

@@ -61,11 +61,11 @@ static tn_status handle_compute(tn_kernel_ctx *ctx)
   tn_status st;
   if (s->anonymous) {
     void *object;
-    st = tn__variable_make(&wish, &object, ctx->err);
+    st = tn__variable_create(&wish, &object, ctx->err);
     if (st == TN_OK) st = tn_resource_create(&tn__variable_class, wish.name, object, &r, ctx->err);
   } else {
     const char *name = s->unnamed ? "" : s->place.name;
-    st = tn_kernel_obtain(ctx, s->place.container, name, &tn__variable_class, tn__variable_make, &wish, &r);
+    st = tn_kernel_obtain(ctx, s->place.container, name, &tn__variable_class, tn__variable_create, &wish, &r);
   }
   return st == TN_OK ? tn__give_handle(ctx, 0, r) : st;
 }

@@ -115,7 +115,7 @@ static tn_status make_variable(tn_kernel_ctx *ctx, const temporary_state *s, tn_
   if (st != TN_OK) return st;
   if (!tn__dtype_is_managed(s->dtype) && tn_tensor_bytes(zeros) > 0)
     memset(tn_tensor_data(zeros), 0, tn_tensor_bytes(zeros));
-  st = tn__variable_make(&wish, &object, ctx->err);
+  st = tn__variable_create(&wish, &object, ctx->err);
   if (st != TN_OK) {
     tn_tensor_unref(zeros);
     return st;

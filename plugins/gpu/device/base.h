@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of the runtime use: cleared memory, the error without it, the clock. */
+/* Shared by all files of the runtime: cleared memory, the error if there is none, the clock. */
 #ifndef GPU_DEVICE_BASE_H
 #define GPU_DEVICE_BASE_H
 

@@ -21,7 +21,7 @@ struct gpu_clblast {
 #include <string.h>
 #include <time.h>
 
-#define AUTO_WORTH ((double)(1 << 21)) /* m n k from which the setting auto takes it */
+#define AUTO_WORTH ((double)(1 << 21)) /* m * n * k from which the setting `auto` selects CLBlast */
 #define AUTO_ROWS 5                    /* fewer are read once by a kernel of our own */
 
 /* ---- the library ---- */
@@ -107,13 +107,13 @@ static const char *text_of(int code)
 {
   switch (code) {
   case CLBlastNotImplemented: return "it is not implemented";
-  case CLBlastInvalidMatrixA: case CLBlastInvalidMatrixB: case CLBlastInvalidMatrixC: return "a matrix is no buffer";
+  case CLBlastInvalidMatrixA: case CLBlastInvalidMatrixB: case CLBlastInvalidMatrixC: return "a matrix is not a buffer";
   case CLBlastInvalidDimension: return "a dimension is 0";
   case CLBlastInvalidLeadDimA:
   case CLBlastInvalidLeadDimB:
-  case CLBlastInvalidLeadDimC: return "a row is longer than from row to row";
+  case CLBlastInvalidLeadDimC: return "a row is longer than its stride";
   case CLBlastInsufficientMemoryA: case CLBlastInsufficientMemoryB: case CLBlastInsufficientMemoryC:
-    return "a matrix goes beyond its buffer";
+    return "a matrix exceeds its buffer";
   case CLBlastInsufficientMemoryTemp: return "its temporary buffer is too small";
   case CLBlastInvalidBatchCount: return "a batch of 0";
   case CLBlastInvalidLocalMemUsage: return "the device has too little local memory";
@@ -326,7 +326,7 @@ static void note_use(gpu_clblast *c)
   pthread_mutex_unlock(&mu);
 }
 
-/* Whether it works on the device. The first that asks compiles its kernels, so that no step does. */
+/* Whether CLBlast works on the device. The first caller compiles its kernels, so that no step has to. */
 static bool works(const gpu_device *d, const gpu_gemm *g, int kind)
 {
   static const char *const kinds[] = { "small", "large", "batched" };
@@ -352,9 +352,9 @@ static bool works(const gpu_device *d, const gpu_gemm *g, int kind)
   return works;
 }
 
-/* ---- what it takes ---- */
+/* ---- products for CLBlast ---- */
 
-/* Its kernels count elements in int, and half is summed in half: own kernels sum it in float. */
+/* CLBlast counts elements in int, and sums half in half; our own kernels sum it in float. */
 static bool fits(const gpu_gemm *g, const gpu_device *d)
 {
   if (g->dtype != TN_FLOAT && (g->dtype != TN_DOUBLE || !d->has_double)) return false;
@@ -370,7 +370,9 @@ bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gp
   if (!fits(g, device) || (blas == GPU_BLAS_AUTO && (g->m < AUTO_ROWS || worth < AUTO_WORTH))) return false;
   if (gpu_clblast_for(device, blas) == NULL) return false;
   out->temp = temp_bytes(g, gpu_pool_queue(device->pool), &code);
-  return code == CLBlastSuccess && works(device, g, out->temp > 0 ? INDIRECT : g->batch > 1 ? BATCHED : DIRECT);
+  int way = g->batch > 1 ? BATCHED : DIRECT;
+  if (out->temp > 0) way = INDIRECT;
+  return code == CLBlastSuccess && works(device, g, way);
 }
 
 #else /* built without its header */

@@ -9,7 +9,7 @@
 /* The setting blas of a session: which library computes products. */
 enum { GPU_BLAS_AUTO, GPU_BLAS_CLBLAST, GPU_BLAS_OWN };
 
-/* What was tried of it on a context. */
+/* The kinds of products that were tried on a context. */
 typedef struct gpu_clblast gpu_clblast;
 tn_status gpu_clblast_create(gpu_clblast **out, tn_error *err);
 /* Call before the context is released. When the last context that CLBlast was used on is released, its
@@ -32,8 +32,8 @@ typedef struct gpu_clblast_product {
   gpu_gemm g;
   size_t temp; /* bytes of scratch memory for each matrix of the batch, beside the device's align_bytes; 0: none */
 } gpu_clblast_product;
-/* False when CLBlast is not to do it: by the session's setting, for such numbers, or because it does not work
- * on this device. The first product of a kind compiles CLBlast's kernels for it. */
+/* False if CLBlast must not compute it: by the session's setting, for these sizes, or because it does not work on this
+ * device. The first product of a kind compiles CLBlast's kernels for it. */
 bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gpu_clblast_product *out);
 /* Enqueues a gpu_clblast_product; memory: a, b, out, and scratch where it has any. *event, where event is not
  * NULL, is that of its last command. TN_UNAVAILABLE: the device is lost. */

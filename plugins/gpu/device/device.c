@@ -218,10 +218,11 @@ static tn_status search_all(search *s, tn_error *err)
 
 static int order_of(const gpu_device *d)
 {
-  return d->type & CL_DEVICE_TYPE_GPU ? 0 : d->type & CL_DEVICE_TYPE_ACCELERATOR ? 1 : 2;
+  if (d->type & CL_DEVICE_TYPE_GPU) return 0;
+  return d->type & CL_DEVICE_TYPE_ACCELERATOR ? 1 : 2;
 }
 
-/* GPUs first, so that the first device is the one that is meant; the drivers' order otherwise. */
+/* GPUs first, so that the first device is the one that is usually wanted; otherwise in the drivers' order. */
 static void sort(search *s)
 {
   for (size_t i = 1; i < s->n; i++) {

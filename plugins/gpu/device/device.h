@@ -25,8 +25,8 @@ typedef struct gpu_device {
   char *name, *vendor, *driver, *platform_name;
   cl_ulong memory_bytes, max_alloc_bytes, local_bytes;
   size_t max_group;
-  cl_uint compute_units, align_bytes; /* what an offset of a sub-buffer is a multiple of */
-  bool host_visible; /* device and host share the memory: what is page-aligned need not be copied */
+  cl_uint compute_units, align_bytes; /* align_bytes: required alignment of a sub-buffer's offset */
+  bool host_visible; /* device and host share the memory: page-aligned data need not be copied */
   bool has_half, has_double, has_compiler;
 
   pthread_mutex_t mu;
@@ -37,7 +37,7 @@ typedef struct gpu_device {
   struct gpu_clblast *clblast; /* with the context */
   _Atomic bool lost; /* a call failed and the context is unusable: sessions fail with UNAVAILABLE, and new sessions use
                       * another gpu_device of the same hardware */
-  struct gpu_device *next; /* device.c's: that other one */
+  struct gpu_device *next; /* device.c: that other one */
 } gpu_device;
 
 /* Looks for devices; once, in init. TN_UNAVAILABLE with the reason if there is none. */

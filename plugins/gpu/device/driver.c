@@ -85,7 +85,7 @@ static bool put_back(const gpu_process *p, const char *variable)
   return done;
 }
 
-/* What was added or changed; the list moves with each, so it is walked anew. */
+/* Restores entries that were added or changed. The list changes with each, so it is walked again. */
 static void restore_variables(const gpu_process *p)
 {
   for (size_t i = 0; environ != NULL && environ[i] != NULL;) {

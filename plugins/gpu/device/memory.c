@@ -14,9 +14,9 @@
 
 #define PAGE ((size_t)4096)
 #define N_CLASSES (64 * 8)
-#define KEPT_ANYHOW ((size_t)64 << 20) /* free bytes that no change of shapes gives back */
+#define KEPT_ANYHOW ((size_t)64 << 20) /* free bytes that are kept even if shapes change */
 
-/* Memory of the driver's while it is free; a node without memory while it is in use. */
+/* A free block of the driver's memory; while the block is in use, its node has no memory. */
 typedef struct node {
   struct node *next;
   cl_mem mem;

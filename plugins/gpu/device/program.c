@@ -140,7 +140,7 @@ static program *find(gpu_programs *programs, const gpu_program_request *r)
 
 /* ---- making ---- */
 
-/* What one call makes; its threads take one after the other. */
+/* The programs that one call makes; its threads take one after another. */
 typedef struct work {
   gpu_programs *programs;
   program **list;
@@ -170,7 +170,7 @@ static void make_one(work *w, size_t i)
   bool compiled = false;
   clock_gettime(CLOCK_MONOTONIC, &from);
   tn_error e = TN_ERROR_INIT;
-  tn_status st = gpu_program_make(&source, &made, &compiled, &e);
+  tn_status st = gpu_program_build(&source, &made, &compiled, &e);
   if (st == TN_OK) tell(w, p, compiled, &from);
   pthread_mutex_lock(&programs->mu);
   p->program = made;
@@ -231,7 +231,7 @@ static tn_status take(gpu_programs *programs, gpu_program_request *requests, siz
   return st;
 }
 
-/* What others make is waited for. */
+/* Waits for programs that other threads are making. */
 static tn_status collect(gpu_programs *programs, gpu_program_request *requests, size_t n, program **all, tn_error *err)
 {
   tn_status st = TN_OK;

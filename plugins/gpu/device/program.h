@@ -11,7 +11,7 @@ const char *gpu_source_find(const char *name, size_t *size);
 tn_status gpu_programs_create(gpu_device *device, gpu_programs **out, tn_error *err);
 void gpu_programs_destroy(gpu_programs *programs); /* NULL allowed */
 
-/* One program to be had: the prelude (prelude.cl), then `text`, with `options`. Equal requests give one program. */
+/* A request for a program: the prelude (prelude.cl) and `text`, with `options`. Equal requests give one program. */
 typedef struct gpu_program_request {
   const char *text;    /* borrowed for the call */
   const char *options; /* "-DT=float -DN=3" */

@@ -145,7 +145,7 @@ static cl_program read_kept(const gpu_source *source)
   return NULL;
 }
 
-tn_status gpu_program_make(const gpu_source *source, cl_program *out, bool *compiled, tn_error *err)
+tn_status gpu_program_build(const gpu_source *source, cl_program *out, bool *compiled, tn_error *err)
 {
   *compiled = false;
   *out = read_kept(source);

@@ -7,7 +7,7 @@
 
 /* ---- program_build.c ---- */
 
-/* What a program is made of, and for which compiler. */
+/* The parts of a program, and its compiler. */
 typedef struct gpu_source {
   gpu_device *device;
   const char *versions; /* of platform and device */
@@ -15,7 +15,7 @@ typedef struct gpu_source {
 } gpu_source;
 
 /* Reads a program from disk, or compiles it and writes it to disk. *compiled: which of the two. */
-tn_status gpu_program_make(const gpu_source *source, cl_program *out, bool *compiled, tn_error *err);
+tn_status gpu_program_build(const gpu_source *source, cl_program *out, bool *compiled, tn_error *err);
 #define GPU_PROGRAM_OPTIONS "-cl-std=CL1.2" /* precedes the options of every request */
 
 /* ---- program_cache.c ---- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in device memory.
  *
- * Where device and host share the memory a tensor has an address, and is mapped for reading as long as it lives: the
- * device may read it then, too, as a feed. Nobody may write to it, so its buffer says that. On a device of type CPU
- * there is but one memory and nothing to map. */
+ * If device and host share memory, a tensor has an address, and is mapped for reading as long as it exists: the device
+ * may read it meanwhile, as a feed. Writing to it is not allowed, so its buffer is immutable. On a device of
+ * type CPU there is only one memory, and nothing is mapped. */
 #include "device/tensor.h"
 
 #ifdef TN_PLUGIN
@@ -12,11 +12,11 @@
 #define MAKER NULL /* part of a program */
 #endif
 
-/* What a buffer's `user` is. */
+/* The `user` of a buffer. */
 typedef struct content {
   gpu_block block;
-  cl_event ready; /* NULL: the content is there */
-  void *mapped;   /* as long as the tensor lives */
+  cl_event ready; /* NULL: the content is complete */
+  void *mapped;   /* as long as the tensor exists */
   size_t bytes;
 } content;
 
@@ -119,7 +119,7 @@ static tn_status make_tensor(content *c, tn_dtype dtype, const int64_t *dims, in
     return st;
   }
   st = tn_tensor_from_buffer(dtype, dims, rank, buffer, 0, out, err);
-  if (st != TN_OK) c->block.device = NULL; /* release gives nothing back */
+  if (st != TN_OK) c->block.device = NULL; /* the caller keeps the block: release must not free it */
   tn_buffer_unref(buffer);
   return st;
 }

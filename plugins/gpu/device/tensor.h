@@ -5,10 +5,10 @@
 
 #include "device/memory.h"
 
-/* A tensor in device memory, which takes the block over unless it fails: TN_MEMORY_DEVICE, or TN_MEMORY_SHARED with an
- * address. `ready` is an event (a reference is taken) after which the content is there, or NULL; a tensor with an
- * address waits for it here. The device stays in use as long as the tensor lives. map waits and reads, unmap lets
- * go. */
+/* Makes a tensor in device memory, which takes ownership of the block unless it fails: TN_MEMORY_DEVICE, or
+ * TN_MEMORY_SHARED with an address. `ready` is an event (a reference is taken) after which the content is complete, or
+ * NULL; for a tensor with an address this function waits for it. The device stays in use as long as the tensor exists.
+ * map waits and reads, unmap releases the result. */
 tn_status gpu_tensor(gpu_block *block, cl_event ready, tn_dtype dtype, const int64_t *dims, int32_t rank,
                      tn_tensor **out, tn_error *err);
 /* A copy on the budget's device of a tensor in host memory that has bytes. Waits until it is written. */

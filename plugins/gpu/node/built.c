@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes whose launches are built: the end of planning, and what planning asks about a node. */
+/* Nodes whose launches are built: the end of planning, and properties of a node for planning. */
 #include "node/built.h"
 
 #include <stdarg.h>
@@ -18,7 +18,7 @@ static void free_launch(gpu_launch *l)
   tn_free(l);
 }
 
-void gpu_built_free(gpu_built *built)
+void gpu_built_destroy(gpu_built *built)
 {
   if (built == NULL) return;
   for (gpu_launch *l = built->launches, *next; l != NULL; l = next) {
@@ -79,7 +79,7 @@ tn_status gpu_node_plan(gpu_node *n, const gpu_op *op, tn_error *err)
   *n->built = (gpu_built){ .error = TN_ERROR_INIT };
   tn_status st = op->plan(n, err);
   if (st == TN_OK) return TN_OK;
-  gpu_built_free(n->built);
+  gpu_built_destroy(n->built);
   n->built = NULL;
   return st;
 }
@@ -94,7 +94,7 @@ tn_status gpu_decline(tn_error *err, const char *format, ...)
   return tn_error_set(err, TN_UNIMPLEMENTED, "%s", text);
 }
 
-/* ---- what planning asks ---- */
+/* ---- properties for planning ---- */
 
 const char *gpu_type(tn_dtype dtype)
 {

@@ -46,8 +46,9 @@ typedef struct gpu_built {
   tn_status status; /* of the first builder that failed */
   tn_error error;
 } gpu_built;
-/* Plans a node; n->op, device, inputs and outputs are set. On success n->built is the caller's, for gpu_built_free. */
+/* Plans a node; n->op, device, inputs and outputs are set. On success n->built is the caller's, for gpu_built_destroy.
+ */
 tn_status gpu_node_plan(gpu_node *n, const gpu_op *op, tn_error *err);
-void gpu_built_free(gpu_built *built); /* NULL allowed */
+void gpu_built_destroy(gpu_built *built); /* NULL allowed */
 
 #endif

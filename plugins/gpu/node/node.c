@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an op's plan function builds a node's launches with. */
+/* The functions with which an op's plan function builds a node's launches. */
 #include "node/node.h"
 
 #include "node/built.h"

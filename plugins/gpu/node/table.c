@@ -90,7 +90,7 @@ static tn_status read_types(reader *r, entry *e, tn_error *err)
     st = read_constraint(r, e->op, err);
   }
   if (st == TN_OK && *r->at != 0)
-    st = tn_error_set(err, TN_INTERNAL, "gpu: op '%s': '%s' goes on with '%s'", e->op->op, e->op->types, r->at);
+    st = tn_error_set(err, TN_INTERNAL, "gpu: op '%s': '%s' continues with '%s'", e->op->op, e->op->types, r->at);
   e->n_constraints = (size_t)(r->next - e->constraints);
   return st;
 }
@@ -116,7 +116,8 @@ static int by_name(const void *a, const void *b)
 {
   const entry *x = a, *y = b;
   int c = strcmp(x->op->op, y->op->op);
-  return c != 0 ? c : x->order < y->order ? -1 : x->order > y->order;
+  if (c != 0) return c;
+  return (x->order > y->order) - (x->order < y->order);
 }
 
 const gpu_op *gpu_op_find(const tn_operation *op)

@@ -16,7 +16,10 @@ __kernel void check(IN(x), OUT(y), OUT(found), const I n)
   if (i >= n) return;
   const C number = LOAD(x, i);
   const T as_it_is = x[i];
-  if (!isfinite(number)) atomic_or((volatile __global uint *)found, isnan(number) ? 1u : number > 0 ? 2u : 4u);
+  if (!isfinite(number)) {
+    const uint infinite = number > 0 ? 2u : 4u;
+    atomic_or((volatile __global uint *)found, isnan(number) ? 1u : infinite);
+  }
   y[i] = as_it_is;
 }
 

@@ -24,12 +24,14 @@ gpu_columns gpu_columns_of(const gpu_value *v, bool channels_first)
 #define CHANNELS 16
 #define SHARES 16
 
-/* Terms of a group, chosen so that there are groups for the whole device, and enough work for each. */
+/* The number of terms of a group: enough groups for the whole device, and enough work for each. */
 static int64_t terms_of_group(const gpu_node *n, const gpu_columns *c)
 {
   const int64_t blocks = (c->channels + CHANNELS - 1) / CHANNELS;
   int64_t wanted = 4 * (int64_t)n->device->compute_units, most = c->terms / (16 * SHARES);
-  wanted = (wanted < 16 ? 16 : wanted > 1024 ? 1024 : wanted) / (blocks > 0 ? blocks : 1);
+  if (wanted < 16) wanted = 16;
+  if (wanted > 1024) wanted = 1024;
+  if (blocks > 0) wanted /= blocks;
   if (wanted > most) wanted = most;
   return wanted <= 1 ? c->terms : (c->terms + wanted - 1) / wanted;
 }

@@ -2,7 +2,7 @@
 /* Gradients of depthwise convolutions; product.cl has the convolution itself. */
 
 #ifdef TO_INPUT
-/* What the places whose windows have a pixel give back to it, for one of its channels with `times` filters. */
+/* The gradient of a pixel from the places whose windows contain it, for one of its channels with `times` filters. */
 __kernel void to_input(IN(filter), IN(grad), OUT(out), const image_window w, const int times, const I count)
 {
   const I i = get_global_id(0);

@@ -17,7 +17,7 @@ typedef struct label {
 
 typedef struct equation {
   int n;
-  label labels[LABELS]; /* those of the result come first, in its order */
+  label labels[LABELS]; /* first those of the result, in its order */
   int results;
 } equation;
 
@@ -87,8 +87,8 @@ static bool is_of(const label *l, int left, bool in_left, bool in_right, bool in
   return l->size != 1 && l->in[left] == in_left && l->in[1 - left] == in_right && l->in[2] == in_result;
 }
 
-/* Joins the labels of a kind; false where they do not lie one in the other. Labels that are summed up have
- * the order of the operand that names them. */
+/* Joins the labels of a kind into one dimension; false if they are not contiguous. Labels that are summed up are in the
+ * order of the operand that names them first. */
 static bool join(const equation *e, int left, bool in_left, bool in_right, bool in_result, group *g)
 {
   *g = (group){ .size = 1 };
@@ -123,16 +123,22 @@ static bool add_batches(const equation *e, int left, gpu_product *p)
   return true;
 }
 
-/* The result is [batch, rows of the left operand, columns of the right one], and neither has a dimension for itself. */
+/* The part of a product to which a label belongs: 0 batch, 1 rows, 2 columns, 3 none of these. */
+static int kind_of(const label *l, int left)
+{
+  if (is_of(l, left, true, true, true)) return 0;
+  if (is_of(l, left, true, false, true)) return 1;
+  return is_of(l, left, false, true, true) ? 2 : 3;
+}
+
+/* Whether the result is [batch, rows of the left operand, columns of the right one], and no label is in one operand
+ * only. */
 static bool is_in_order(const equation *e, int left)
 {
   int last = 0;
   for (int i = 0; i < e->n; i++) {
     const label *l = &e->labels[i];
-    int kind = is_of(l, left, true, true, true)    ? 0
-               : is_of(l, left, true, false, true) ? 1
-               : is_of(l, left, false, true, true) ? 2
-                                                   : 3;
+    int kind = kind_of(l, left);
     if (kind == 3 && l->size != 1 && !is_of(l, left, true, true, false)) return false;
     if (l->size == 1) continue;
     if (kind < last) return false;
@@ -157,8 +163,10 @@ static bool fill_product(const equation *e, int left, gpu_product *p)
   p->m = m.size;
   p->n = p->out_row = n.size;
   p->k = k.size;
-  p->a_row = p->across_a ? k.step[left] : m.size > 1 ? m.step[left] : k.size;
-  p->b_row = p->across_b ? (n.size > 1 ? n.step[1 - left] : k.size) : k.step[1 - left];
+  p->a_row = m.size > 1 ? m.step[left] : k.size;
+  if (p->across_a) p->a_row = k.step[left];
+  p->b_row = n.size > 1 ? n.step[1 - left] : k.size;
+  if (!p->across_b) p->b_row = k.step[1 - left];
   p->out_batch = p->m * p->n;
   return true;
 }
@@ -174,11 +182,11 @@ static tn_status plan_sums(gpu_node *n, const equation *e, tn_error *err)
   size_t r = e->results > 0 ? (size_t)e->results : 1, k = e->n > e->results ? (size_t)(e->n - e->results) : 1;
   for (uint32_t i = 0; i < n->n_inputs; i++)
     if (n->inputs[i].count > places) places = n->inputs[i].count;
-  for (size_t i = 0; i < r + k; i++) { /* results, then terms; a dimension of 1 where there are none */
+  for (size_t i = 0; i < r + k; i++) { /* dimensions of the result, then of the terms; 1 if there are none */
     size_t at = i < r ? i : i - r, all = i < r ? r : k;
-    const label *l = i < r               ? (e->results > 0 ? &e->labels[i] : NULL)
-                     : e->n > e->results ? &e->labels[e->results + (int)at]
-                                         : NULL;
+    const label *l = NULL;
+    if (i < r && e->results > 0) l = &e->labels[i];
+    if (i >= r && e->n > e->results) l = &e->labels[e->results + (int)at];
     cl_long *to = (i < r ? w : w + 3 * r) + at;
     to[0] = l != NULL ? l->size : 1;
     for (size_t o = 0; o < 2; o++) to[(o + 1) * all] = l != NULL ? l->step[o] : 0;
@@ -186,7 +194,7 @@ static tn_status plan_sums(gpu_node *n, const equation *e, tn_error *err)
   }
   gpu_launch *l = gpu_launch_file(n, "einsum", "einsum");
   gpu_define_elements(l, "", out->dtype);
-  gpu_define(l, "W", "%s", t->kind == GPU_FLOATING ? t->computed : t->bits == 64 ? "ulong" : "uint");
+  gpu_define(l, "W", "%s", gpu_sum_type(t));
   gpu_define(l, "R", "%d", (int)r);
   gpu_define(l, "K", "%d", (int)k);
   if (n->n_inputs == 2) gpu_define(l, "TWO", "1");

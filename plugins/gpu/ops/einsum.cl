@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of products along any dimensions. T, C, LOAD, STORE: elements; W: what they are added up in, unsigned for
- * integers, so that they wrap; R, K: dimensions of the result, and of what is added up; TWO: of two operands; I: of
- * places. */
+/* Sums of products along any dimensions. T, C, LOAD, STORE: elements; W: the type of sums, unsigned for integers, so
+ * that they wrap; R, K: the numbers of dimensions of the result and of the terms; TWO: there are two operands; I: the
+ * type of places. */
 typedef struct dimensions {
   long size[R], a[R], b[R];
   long term_size[K], term_a[K], term_b[K];

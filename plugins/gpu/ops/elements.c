@@ -42,15 +42,23 @@ tn_dtype gpu_moved_as(tn_dtype dtype)
   }
 }
 
+const char *gpu_sum_type(const gpu_element *t)
+{
+  if (t->kind == GPU_FLOATING || t->kind == GPU_BYTES) return t->computed;
+  return t->bits == 64 ? "ulong" : "uint";
+}
+
 void gpu_define_elements(gpu_launch *l, const char *suffix, tn_dtype dtype)
 {
+  static const gpu_element none = { .stored = "(null)", .computed = "(null)", .access = "" };
   const gpu_element *e = find(dtype);
+  if (e == NULL) e = &none;
   char name[32];
   static const char *const parts[] = { "T%s", "C%s", "LOAD%s", "STORE%s" };
   for (int i = 0; i < 4; i++) {
     snprintf(name, sizeof name, parts[i], suffix);
-    if (i < 2) gpu_define(l, name, "%s", e == NULL ? "(null)" : i == 0 ? e->stored : e->computed);
-    else gpu_define(l, name, "%s_%s", i == 2 ? "LOAD" : "STORE", e == NULL ? "" : e->access);
+    if (i < 2) gpu_define(l, name, "%s", i == 0 ? e->stored : e->computed);
+    else gpu_define(l, name, "%s_%s", i == 2 ? "LOAD" : "STORE", e->access);
   }
 }
 

@@ -16,13 +16,15 @@ typedef struct gpu_element {
   const char *access;   /* LOAD_..., STORE_... of prelude.cl: "HALF" */
 } gpu_element;
 
-/* What a dtype is; NULL for complex numbers and all else that is no plain number. */
+/* The description of a dtype; NULL for complex numbers and everything else that is not a plain number. */
 const gpu_element *gpu_element_of(tn_dtype dtype);
-/* A dtype whose elements have the same size, for what only moves them: an unsigned number, or GPU_BYTES of 16.
- * TN_DTYPE_INVALID where there is none. */
+/* A dtype whose elements have the same size, for kernels that only move them: an unsigned number, or GPU_BYTES for 16
+ * bytes. TN_DTYPE_INVALID if there is none. */
 tn_dtype gpu_moved_as(tn_dtype dtype);
+/* The type in which elements are added up: unsigned for integers, so that sums wrap. */
+const char *gpu_sum_type(const gpu_element *t);
 /* Defines Tx, Cx, LOADx, STOREx for a dtype, x being the suffix: the type in memory and in computing, and access to
- * it. The launch fails with TN_UNIMPLEMENTED when the device has no such numbers. */
+ * it. The launch fails with TN_UNIMPLEMENTED if the device has no such numbers. */
 void gpu_define_elements(gpu_launch *l, const char *suffix, tn_dtype dtype);
 /* Defines I, the type that places among `count` elements are counted in: int, or long for many. */
 void gpu_define_places(gpu_launch *l, int64_t count);

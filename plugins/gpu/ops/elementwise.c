@@ -282,7 +282,7 @@ static tn_status read_step(gpu_ew *e, const chain *c, size_t i, size_t *n_alphas
   if (info == NULL || info->reads > 2)
     return gpu_decline(err, "step '%.*s' is not known", (int)(size > 99 ? 99 : size), name);
   int64_t x = c->operands[2 * i], y = info->reads > 1 ? c->operands[2 * i + 1] : 0, most = (int64_t)(e->n_args + i);
-  if (x < 0 || x >= most || y < 0 || y >= most) return gpu_decline(err, "step %zu reads a value behind it", i);
+  if (x < 0 || x >= most || y < 0 || y >= most) return gpu_decline(err, "step %zu reads a later value", i);
   gpu_ew_step_of(e, info, (uint32_t)x, (uint32_t)y, 0, err);
   if (e->status != TN_OK || info->attr == NULL) return e->status;
   if (*n_alphas >= c->n_alphas) return gpu_decline(err, "too few alphas");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise programs: arguments that broadcast, steps that make values of values, one result; a kernel is
- * generated for them. All that is done element by element is such a program, most of them of one step. The text says
- * nothing of names and sizes, so equal programs are compiled once. */
+/* Elementwise programs: arguments that broadcast, steps that compute values from values, and one result, for which a
+ * kernel is generated. Every elementwise op is such a program, mostly of one step. The kernel's text contains no names
+ * and sizes, so equal programs are compiled once. */
 #ifndef GPU_OPS_ELEMENTWISE_H
 #define GPU_OPS_ELEMENTWISE_H
 

@@ -102,6 +102,17 @@ static bool mentions(const gpu_ew *e, const char *word)
   return false;
 }
 
+/* The index of a type in the tables of put_constants. */
+static int precision_of(tn_dtype dtype)
+{
+  switch (dtype) {
+  case TN_DOUBLE: return 0;
+  case TN_FLOAT: return 1;
+  case TN_HALF: return 2;
+  default: return 3;
+  }
+}
+
 /* Softplus's limit is -2 less the logarithm of the type's epsilon; Selu's constants are those of the type. Erf of a
  * double whose square overflows is NaN, as the CPU's kernel has it. */
 static void put_constants(text *t, const gpu_ew *e)
@@ -109,8 +120,7 @@ static void put_constants(text *t, const gpu_ew *e)
   static const char *const limits[] = { "34.0436533891171556", "13.9423847", "7.0078125", "2.84375" };
   static const char *const scales[] = { "1.05070098735548049342", "1.05070099", "1.05078125", "1.046875" };
   static const char *const alphas[] = { "1.75809934084737685994", "1.75809934", "1.7578125", "1.7578125" };
-  tn_dtype dtype = computed(e)->dtype;
-  int k = dtype == TN_DOUBLE ? 0 : dtype == TN_FLOAT ? 1 : dtype == TN_HALF ? 2 : 3;
+  int k = precision_of(computed(e)->dtype);
   if (mentions(e, "ERF_LIMIT")) put(t, "#define ERF_LIMIT %s\n", k == 0 ? "DBL_MAX" : "INFINITY");
   if (mentions(e, "SOFTPLUS_LIMIT")) put(t, "#define SOFTPLUS_LIMIT %s\n", limits[k]);
   if (mentions(e, "SELU_SCALE")) put(t, "#define SELU_SCALE %s\n#define SELU_SCALE_ALPHA %s\n", scales[k], alphas[k]);
@@ -163,11 +173,11 @@ static void put_helpers(text *t, const gpu_ew *e)
         c->computed, c->computed, c->computed, c->computed);
 }
 
-/* ---- the kernel's arguments, in the order in which ops/elementwise.c gives them ---- */
+/* ---- the kernel's arguments, in the order in which ops/elementwise.c sets them ---- */
 
 static bool in_rows(const gpu_ew *e) { return e->rank > 1; }
 
-/* The dimensions along which the place of an argument that is not flat moves with a stride of its own. */
+/* The number of dimensions for which an argument that is not flat has a separate stride. */
 static int32_t own_strides(const gpu_ew *e) { return e->rank - 1; }
 
 static void put_parameters(text *t, const gpu_ew *e)

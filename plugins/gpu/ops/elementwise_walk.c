@@ -97,7 +97,8 @@ static tn_status count_slots(gpu_ew *e, tn_error *err)
   uint32_t most = 1, pointers = e->n_args - e->n_joined;
   for (uint32_t k = 0; k < e->n_args; k++)
     if (gpu_ew_is_joined(&e->args[k]) && e->args[k].n_inputs > most) most = e->args[k].n_inputs;
-  e->slots = most > 4 ? 8 : most > 2 ? 4 : most;
+  e->slots = most;
+  if (most > 2) e->slots = most > 4 ? 8 : 4;
   while (e->slots > 1 && pointers + e->n_joined * e->slots > GPU_EW_POINTERS / 2) e->slots /= 2;
   if (pointers + e->n_joined * e->slots > GPU_EW_POINTERS)
     return gpu_decline(err, "it has %u arguments, more than fit into a kernel's", (unsigned)e->n_args);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers at equal distances. T, C, LOAD, STORE: elements; W: what they are computed in, unsigned for integers, so
- * that they wrap. */
+/* Numbers at equal distances. T, C, LOAD, STORE: elements; W: the type of the computation, unsigned for integers, so
+ * that it wraps. */
 __kernel void range(IN(start), IN(delta), OUT(y), const I n)
 {
   GET_IN(T, start);

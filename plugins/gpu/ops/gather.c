@@ -74,7 +74,7 @@ static tn_status plan_gather_nd(gpu_node *n, tn_error *err)
   if (depth > DEPTH) return gpu_decline(err, "indices of %lld numbers, at most %d are walked", (long long)depth, DEPTH);
   for (int64_t d = depth; d < params->rank; d++) piece *= params->dims[d];
   for (int32_t d = 0; d + 1 < indices->rank; d++) picks *= indices->dims[d];
-  if (out->count == 0 && picks > 0) return gpu_decline(err, "indices of nothing, which are checked all the same");
+  if (out->count == 0 && picks > 0) return gpu_decline(err, "the result is empty, but indices must still be checked");
   bool ignores = gpu_attr_text_is(n, "bad_indices_policy", "IGNORE");
   gpu_launch *l = gpu_launch_file(n, "gather", "gather_nd");
   gpu_define(l, "T", "%s", t->stored);

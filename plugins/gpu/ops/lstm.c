@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _TnLSTMLayer, _TnLSTMCell and _TnGRULayer: a launch or two for each step, one behind the other. The states in
- * between stay on the device: in the outputs that a graph reads, else in scratch memory. */
+/* _TnLSTMLayer, _TnLSTMCell and _TnGRULayer: one or two launches for each step, one after the other. The intermediate
+ * states stay on the device: in the outputs that the graph reads, otherwise in scratch memory. */
 #include "ops/columns.h"
 
 #include <string.h>
@@ -140,7 +140,7 @@ static tn_status plan_lstm_layer(gpu_node *n, tn_error *err)
   enum { H, C, W, U, B, X };
   lstm m = { .w = W, .u = U, .bias = B };
   states h, c;
-  if (n->n_outputs == 0 || n->n_inputs <= X) return gpu_decline(err, "a layer that nobody reads");
+  if (n->n_outputs == 0 || n->n_inputs <= X) return gpu_decline(err, "a layer whose outputs are not read");
   tn_status st = read_lstm(n, X, H, C, &m, err);
   const size_t bytes = st == TN_OK ? (size_t)m.z.batch * (size_t)m.z.cells * sizeof(float) : 0;
   if (st == TN_OK) st = read_states(n, "h_steps", 0, bytes, &h, err);
@@ -242,7 +242,9 @@ static bool gru_weights_fit(const gpu_node *n, const gru *g)
 static tn_status read_gru(gpu_node *n, gru *g, tn_error *err)
 {
   const gpu_value *in = n->inputs, *out = &n->outputs[0];
-  g->form = gpu_attr_text_is(n, "form", "together") ? TOGETHER : gpu_attr_text_is(n, "form", "before") ? BEFORE : AFTER;
+  g->form = AFTER;
+  if (gpu_attr_text_is(n, "form", "together")) g->form = TOGETHER;
+  if (gpu_attr_text_is(n, "form", "before")) g->form = BEFORE;
   tn_status st = read_order(n, "parts", 3, g->z.order, err);
   if (st != TN_OK) return st;
   if (out->rank != 2 || in[GRU_X].rank != 2 || out->dims[1] > INT32_MAX / 8 || in[GRU_X].dims[1] > INT32_MAX / 2)
@@ -260,7 +262,7 @@ static tn_status plan_gru_layer(gpu_node *n, tn_error *err)
 {
   gru g = { 0 };
   states h;
-  if (n->n_outputs == 0 || n->n_inputs <= GRU_X) return gpu_decline(err, "a layer that nobody reads");
+  if (n->n_outputs == 0 || n->n_inputs <= GRU_X) return gpu_decline(err, "a layer whose outputs are not read");
   tn_status st = read_gru(n, &g, err);
   const size_t bytes = st == TN_OK ? (size_t)g.z.batch * (size_t)g.z.cells * sizeof(float) : 0;
   if (st == TN_OK) st = read_states(n, "h_steps", 0, bytes, &h, err);

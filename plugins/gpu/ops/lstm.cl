@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step of a recurrent layer: the products and what follows them in one kernel. A group has CELLS cells and ROWS
- * rows of the batch; its items share the terms, and weights are read once for all these rows. Weights lie as the
- * graph has them: part p of cell k is column order[p] * cells + k. Numbers are floats, and those of four parts go
- * together.
+/* A step of a recurrent layer: the products and the operations after them in one kernel. A group computes CELLS cells
+ * and ROWS rows of the batch; its items share the terms, and weights are read once for all these rows. Weights have the
+ * graph's layout: part p of cell k is column order[p] * cells + k. Numbers are floats; those of four parts form a
+ * float4.
  *
  * x and h' have `in` and `cells` terms; their rows, and those of c', are x_row, h_row and c_row elements apart: 0
  * where all rows of the batch have the same. */
@@ -34,7 +34,7 @@ static float sigmoid(float x) { return 1 / (1 + exp(-x)); }
   }
 #define PART(w, row, p) (w)[(row) + z.order[p] * z.cells + cell]
 
-/* Slice r goes on with row r alone, whose sums are `all`. */
+/* From here on slice r computes only row r, whose sums are `all`. */
 #define JOIN                                                                                                    \
   for (int r = 0; r < ROWS; r++) parts[r][item] = sum[r];                                                       \
   barrier(CLK_LOCAL_MEM_FENCE);                                                                                 \

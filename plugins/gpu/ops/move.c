@@ -65,11 +65,17 @@ static void take_whole(brackets *b, int32_t end)
     gpu_move_add(&b->m, b->whole[b->in_at], b->from[b->in_at], b->to[b->out_at]);
 }
 
+static int64_t within(int64_t n, int64_t low, int64_t high)
+{
+  if (n < low) return low;
+  return n > high ? high : n;
+}
+
 static void take(brackets *b, int64_t begin, int64_t step, bool from_start, bool shrink)
 {
   int64_t whole = b->whole[b->in_at], low = step > 0 ? 0 : -1, high = step > 0 ? whole : whole - 1;
   if (begin < 0) begin += whole;
-  if (!shrink) begin = begin < low ? low : begin > high ? high : begin;
+  if (!shrink) begin = within(begin, low, high);
   if (!shrink && from_start) begin = step > 0 ? low : high;
   b->m.from_at += begin * b->from[b->in_at];
   if (!shrink) {
@@ -117,7 +123,7 @@ static tn_status plan_strided_slice(gpu_node *n, tn_error *err)
   return gpu_node_done(n, err);
 }
 
-/* The same walk backwards; what was not cut out is 0. */
+/* The same walk in the other direction; elements that the slice left out are 0. */
 static tn_status plan_strided_slice_grad(gpu_node *n, tn_error *err)
 {
   brackets b = { 0 };

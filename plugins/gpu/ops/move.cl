@@ -6,7 +6,7 @@ typedef struct walk {
   long from_at, to_at;
 } walk;
 
-/* FOURS: the elements of a row lie side by side on both sides, and the last dimension is counted in fours. */
+/* FOURS: the elements of a row are contiguous in both tensors, and the last dimension is counted in fours. */
 __kernel void move(IN(x), OUT(y), const I n, const walk w)
 {
   GET_IN(T, x);
@@ -37,8 +37,8 @@ __kernel void clear(OUT(y), const I n)
   if (i < n) y[i] = (T)0;
 }
 
-/* Matrices of rows x columns one behind the other, transposed: a tile at a time through local memory, so that both
- * sides are accessed along their rows. Groups of TILE x 8. */
+/* Transposes contiguous matrices of rows x columns, a tile at a time through local memory, so that both tensors are
+ * accessed along their rows. Groups of TILE x 8. */
 #ifdef TILE
 __kernel void transpose(IN(x), OUT(y), const I rows, const I columns, const long from_at, const long to_at)
 {
@@ -55,8 +55,8 @@ __kernel void transpose(IN(x), OUT(y), const I rows, const I columns, const long
 }
 #endif
 
-/* A tensor with a border. MODE 0: of one value; 1: mirrored without the edge; 2: with it. Dimensions are those of
- * the output, from are strides of the input, to how wide the border is in front, size the input's size. */
+/* Adds a border to a tensor. MODE 0: of one value; 1: mirrored without the edge; 2: with it. `dims` are the output's,
+ * `from` the input's strides, `before` the width of the border before the input, `size` the input's size. */
 typedef struct border {
   long dims[R], from[R], before[R], size[R];
 } border;
@@ -81,9 +81,11 @@ __kernel void pad(IN(x),
 #if MODE == 0
     inside &= c >= 0 && c < size;
 #elif MODE == 1
-    c = c < 0 ? -c : c >= size ? 2 * size - 2 - c : c;
+    if (c < 0) c = -c;
+    else if (c >= size) c = 2 * size - 2 - c;
 #else
-    c = c < 0 ? -c - 1 : c >= size ? 2 * size - 1 - c : c;
+    if (c < 0) c = -c - 1;
+    else if (c >= size) c = 2 * size - 1 - c;
 #endif
     from += c * (I)w.from[d];
     i = next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisation of channels. Images are of type T and computed as C; what channels have is of type N. */
+/* Normalisation of channels. Images are of type T and computed as C; values for each channel are of type N. */
 
 #define CHANNEL(i) ((int)((i) / inner % channels))
 
@@ -27,7 +27,7 @@ __kernel void batch_norm(IN(x), IN(scale), IN(offset), IN(mean), IN(variance), O
 #endif
 
 #ifdef GIVEN
-/* The statistics that came in are those that go out. */
+/* Copies the given statistics to the outputs. */
 __kernel void given(IN(mean), IN(variance), OUT(mean1), OUT(variance1), OUT(mean2), OUT(variance2), const int channels)
 {
   const int c = get_global_id(0);
@@ -44,7 +44,7 @@ __kernel void given(IN(mean), IN(variance), OUT(mean1), OUT(variance1), OUT(mean
 #endif
 
 #ifdef KEPT
-/* What a training loop keeps: the batch's own statistics, or with FACTOR mixed with the old ones. */
+/* The statistics that a training loop keeps: the batch's, or with FACTOR mixed with the old ones. */
 __kernel void kept(IN(old_mean), IN(old_variance), IN(mean), IN(variance), OUT(to_mean), OUT(to_variance),
                    const float unbias, const float factor, const int channels)
 {

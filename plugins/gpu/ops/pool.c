@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What is the largest of nothing. */
+/* The maximum of an empty window. */
 static const char *lowest(tn_dtype dtype)
 {
   switch (dtype) {

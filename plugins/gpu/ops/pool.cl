@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling and its gradients: an item has a channel of a place, or of a pixel. What lies outside the images does not
- * count. MEAN, or the largest: a NaN is never larger, and what is below FIRST counts as that. */
+/* Pooling and its gradients: an item computes a channel of a place, or of a pixel. Elements outside the images do not
+ * count. Without MEAN the result is the maximum: a NaN is never larger, and values below FIRST count as FIRST. */
 
-/* Of a direction: the part [*from, *from + *n) of the window at a place that lies inside. */
+/* The part [*from, *from + *n) of the window at a place that is inside the image, along one direction. */
 static void clip(int place, int stride, int before, int size, int length, int *from, int *n)
 {
   const int begin = place * stride - before, end = min(begin + size, length);
@@ -56,7 +56,7 @@ __kernel void pool(IN(in), OUT(out), const image_window w, const I count)
 #endif
 
 #ifdef MAX_GRAD
-/* Each window gives its gradient to the first of its largest elements. */
+/* The gradient of each window belongs to the first of its largest elements. */
 __kernel void max_grad(IN(in), IN(grad), OUT(out), const image_window w, const I count)
 {
   PIXEL;

@@ -82,14 +82,15 @@ typedef struct tile {
 
 static int64_t tiles(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-/* Groups that keep all of the device at work. */
+/* The number of groups that keeps the whole device busy. */
 static int64_t groups_wanted(const gpu_device *d)
 {
   int64_t n = 2 * (int64_t)d->compute_units;
-  return n < 16 ? 16 : n > 512 ? 512 : n;
+  if (n < 16) return 16;
+  return n > 512 ? 512 : n;
 }
 
-/* Rates a tile: bytes read for the work done, the useful share of all tiles, and whether there are enough tiles. */
+/* Rates a tile by the bytes read for the work done, the useful share of all tiles, and the number of tiles. */
 static double worth(const tile *t, const gpu_product *p, double wanted)
 {
   const double down = (double)tiles(p->m, t->m), along = (double)tiles(p->n, t->n);
@@ -195,7 +196,8 @@ static bool has_few_rows(const gpu_product *p)
 
 static void launch_rows(gpu_node *n, const gpu_product *p, const sizes *z)
 {
-  const int columns = p->across_b ? 4 : p->n < 64 * groups_wanted(n->device) ? 16 : 64;
+  int columns = p->n < 64 * groups_wanted(n->device) ? 16 : 64;
+  if (p->across_b) columns = 4;
   gpu_launch *l = gpu_launch_file(n, "product", "product_rows");
   define_elements(l, n->outputs[0].dtype);
   gpu_define(l, "ROWS", "%d", (int)p->m);

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices, and what is one: convolutions and their gradients. Parts of both operands are brought into
- * local memory, where each item multiplies ITEM_M rows by ITEM_N columns of a tile; what comes next is read while it
- * does.
+/* Products of matrices, and computations that are products: convolutions and their gradients. Parts of both operands
+ * are copied to local memory, where each item multiplies ITEM_M rows by ITEM_N columns of a tile. The next parts are
+ * read meanwhile.
  *
- * T, C, LOAD, STORE   elements, see prelude.cl; sums are of type C
- * MODE                where the elements of a row of A are
- *   MATRIX            in a matrix; ACROSS_A: in a column of it
- *   WINDOWS           in the window of an image at a place; a term is a tap and a channel. B is a filter
- *   PLACES            in the results whose windows have a pixel of the image; a term is a tap and a channel of the
- *                     results. B is a filter, read across
- *   TAPS              at a tap and a channel, in the windows at all places; a term is a place. B are the results
- * ACROSS_B            rows of B are its columns
- * SPLIT               terms are shared by several groups, and product_sum adds what they have
- * BATCHES             matrices of a batch lie as `batches` says
- * STEPS               how many steps follow: STEP_i is the kind and 16 times the number of its argument, of ARGS */
+ * T, C, LOAD, STORE   elements, see prelude.cl; sums are of type C MODE                where the elements of a row of
+ * A are   MATRIX            in a matrix; ACROSS_A: in a column of it   WINDOWS           in the window of an image at
+ * a place; a term is a tap and a channel. B is a filter   PLACES            in the results whose windows have a pixel
+ * of the image; a term is a tap and a channel of the                     results. B is a filter, read across   TAPS
+ * at a tap and a channel, in the windows at all places; a term is a place. B is the results ACROSS_B            rows
+ * of B are its columns SPLIT               terms are divided among several groups, whose sums product_sum adds
+ * BATCHES             `batches` describes where the matrices of a batch are STEPS               number of steps that
+ * follow: STEP_i is the kind plus 16 times the number of its argument, of ARGS */
 #define MATRIX 0
 #define WINDOWS 1
 #define PLACES 2
 #define TAPS 3
 
-/* What follows a product. */
+/* The steps that may follow a product. */
 enum { BIAS, ADD, RELU, RELU6, LEAKY_RELU, TANH, SIGMOID };
 
 #ifndef ARGS
@@ -69,8 +66,9 @@ static C step(C x, int code, __global const T **args, long place, long column)
   switch (code % 16) {
   case BIAS: return x + LOAD(args[code / 16], column);
   case ADD: return x + LOAD(args[code / 16], place);
+  case RELU6:
+    if (x > 6) return (C)6; /* otherwise as RELU */
   case RELU: return x < 0 ? (C)0 : x;
-  case RELU6: return x < 0 ? (C)0 : x > 6 ? (C)6 : x;
   case LEAKY_RELU: return x > 0 ? x : LEAK(x);
 #ifdef FLOATING
   case TANH: return tanh(x);
@@ -80,7 +78,7 @@ static C step(C x, int code, __global const T **args, long place, long column)
   }
 }
 
-/* x, which goes to element `place` of the result, in channel `column`. */
+/* Applies a step to x, which is element `place` of the result, in channel `column`. */
 static C finish(C x, __global const T **args, long place, long column)
 {
 #if STEPS > 0
@@ -138,7 +136,7 @@ typedef struct batches {
 #define ROW(i) ((i) / QUAD_M * (GROUP_M * QUAD_M) + item / GROUP_N * QUAD_M + (i) % QUAD_M)
 #define COLUMN(j) ((j) / QUAD_N * (GROUP_N * QUAD_N) + item % GROUP_N * QUAD_N + (j) % QUAD_N)
 
-/* What an item reads of a tile: neighbours in memory go to neighbours among the items. */
+/* The elements of a tile that an item reads: adjacent items read adjacent elements. */
 #define A_LOADS (TILE_M * TILE_K / ITEMS)
 #define B_LOADS (TILE_N * TILE_K / ITEMS)
 #if MODE == TAPS || defined(ACROSS_A)
@@ -455,7 +453,7 @@ void product_rows(IN(a), IN(b), OUT(out) ARG_LIST, const sizes z)
 #endif
 
 #ifdef DEPTHWISE
-/* Each channel has filters of its own. An item has VECTOR channels at a place; CV is C, or a vector of them. */
+/* Each channel has its own filters. An item computes VECTOR channels at a place; CV is C, or a vector of them. */
 __kernel void depthwise(IN(x), IN(filter), OUT(out) ARG_LIST, const image_window w, const int times, const I count)
 {
   const I i = get_global_id(0);

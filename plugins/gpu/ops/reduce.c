@@ -6,12 +6,12 @@
 
 enum { GROUP = 64, ROW_LEAST = 32 /* shorter rows are done by one work item */ };
 
-/* Dimensions that stay and that go, each merged as far as they can be. */
+/* The dimensions kept and those reduced, each merged as far as possible. */
 typedef struct axes {
-  int32_t n[2]; /* [0]: kept, [1]: gone */
+  int32_t n[2]; /* [0]: kept, [1]: reduced */
   int64_t dims[2][GPU_MOVE_DIMS], steps[2][GPU_MOVE_DIMS];
   int64_t count[2];
-  bool last_gone; /* elements that are side by side become one */
+  bool last_gone; /* the last dimension is reduced: adjacent elements are combined */
 } axes;
 
 static void find_axes(const gpu_value *in, const bool *gone, axes *a)
@@ -38,7 +38,7 @@ static void find_axes(const gpu_value *in, const bool *gone, axes *a)
   }
 }
 
-/* What a sum, say, is gathered in: integers wrap, so unsigned ones do. */
+/* The type in which an op accumulates. Sums of integers wrap, so unsigned types are used. */
 static const char *gathered(const gpu_element *t, const char *op)
 {
   if (t->kind == GPU_FLOATING) return t->computed;
@@ -48,15 +48,32 @@ static const char *gathered(const gpu_element *t, const char *op)
   return t->computed;
 }
 
+static int size_index(int bits)
+{
+  switch (bits) {
+  case 8: return 0;
+  case 16: return 1;
+  case 32: return 2;
+  default: return 3;
+  }
+}
+
 static void define_limits(gpu_launch *l, const gpu_element *t)
 {
   static const char *const lowest[] = { "CHAR_MIN", "SHRT_MIN", "INT_MIN", "LONG_MIN" };
   static const char *const highest[] = { "CHAR_MAX", "SHRT_MAX", "INT_MAX", "LONG_MAX" };
   static const char *const most[] = { "UCHAR_MAX", "USHRT_MAX", "UINT_MAX", "ULONG_MAX" };
-  int size = t->bits == 8 ? 0 : t->bits == 16 ? 1 : t->bits == 32 ? 2 : 3;
-  bool floating = t->kind == GPU_FLOATING, with_sign = t->kind == GPU_SIGNED;
-  gpu_define(l, "LOWEST", "%s", floating ? "-INFINITY" : with_sign ? lowest[size] : "0");
-  gpu_define(l, "HIGHEST", "%s", floating ? "INFINITY" : with_sign ? highest[size] : most[size]);
+  int size = size_index(t->bits);
+  const char *low = "0", *high = most[size];
+  if (t->kind == GPU_FLOATING) {
+    low = "-INFINITY";
+    high = "INFINITY";
+  } else if (t->kind == GPU_SIGNED) {
+    low = lowest[size];
+    high = highest[size];
+  }
+  gpu_define(l, "LOWEST", "%s", low);
+  gpu_define(l, "HIGHEST", "%s", high);
 }
 
 static gpu_launch *begin(gpu_node *n, const gpu_element *t, const char *kernel, const char *op, int64_t places)

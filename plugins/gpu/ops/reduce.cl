@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes, and the place of the largest or smallest along one. OP: what is done; T, LOAD, STORE:
- * elements; A: what it is gathered in; I: places; KEPT, GONE: dimensions, as few as they can be; LOWEST, HIGHEST: of
- * the type; WHOLE: of integers; GROUP: work items of a group. */
+/* Reductions over axes, and the place of the maximum or minimum along one. OP: the operation; T, LOAD, STORE: elements;
+ * A: the accumulator's type; I: the type of places; KEPT, GONE: the numbers of dimensions kept and reduced, merged as
+ * far as possible; LOWEST, HIGHEST: limits of the type; WHOLE: integers; GROUP: work items of a group. */
 #define SUM 0
 #define PROD 1
 #define MEAN 2
@@ -88,7 +88,7 @@ static I gone_place(const walk *w, I i)
   return at + i * (I)w->gone_step[0];
 }
 
-/* PARTIAL: the elements of a result are cut into chunks, and what each gives is left in `y`, results side by side. */
+/* PARTIAL: the elements of a result are divided into chunks, whose results are stored in `y`, chunk after chunk. */
 #ifdef PARTIAL
 #define TO A
 #define PUT(y, o, chunk, a, count) ((y)[(chunk) * outs + (o)] = (a))
@@ -97,7 +97,7 @@ static I gone_place(const walk *w, I i)
 #define PUT(y, o, chunk, a, count) STORE(y, o, FINISH(a, count))
 #endif
 
-/* A group for each result and chunk: its work items read side by side, and add up what they have as a tree. */
+/* A group for each result and chunk: its work items read adjacent elements, and combine their results as a tree. */
 __kernel void rows(IN(x), OUT(y), const I outs, const I n, const I chunk, const walk w)
 {
   GET_IN(T, x);
@@ -116,7 +116,7 @@ __kernel void rows(IN(x), OUT(y), const I outs, const I n, const I chunk, const 
   if (lane == 0) PUT(y, o, c, part[0], n);
 }
 
-/* A work item for each result and chunk: neighbours read side by side. */
+/* A work item for each result and chunk: adjacent items read adjacent elements. */
 __kernel void columns(IN(x), OUT(y), const I outs, const I n, const I chunk, const walk w)
 {
   GET_IN(T, x);
@@ -134,7 +134,7 @@ __kernel void columns(IN(x), OUT(y), const I outs, const I n, const I chunk, con
   PUT(y, o, c, acc, n);
 }
 
-/* What the chunks gave, for each result. */
+/* Combines the chunks of each result. */
 #ifndef PARTIAL
 __kernel void finish(IN(x), OUT(y), const I outs, const I n, const I chunks)
 {

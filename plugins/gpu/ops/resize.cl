@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of another size. Where rows and columns of the result come from is in tables: of an item, `lower`, `upper`
- * and how far it is from the one to the other; rows come first. */
+/* Resizing images. Tables contain, for each row and then each column of the result, the source rows or columns `lower`
+ * and `upper` and the position between them. */
 typedef struct place {
   int lower, upper;
   float lerp;

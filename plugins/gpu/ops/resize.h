@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of another size: what the two ways of making them share. */
+/* Resizing images: shared by its two implementations. */
 #ifndef GPU_OPS_RESIZE_H
 #define GPU_OPS_RESIZE_H
 

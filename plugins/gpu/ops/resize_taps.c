@@ -65,7 +65,8 @@ static void cubic_line(taps *t, bool keys, int64_t i, float place)
   cubic_weights(place - (float)first, keys ? -0.5 : -0.75, weights);
   for (int k = 0; k < 4; k++) {
     int64_t index = first - 1 + k;
-    at[k] = index < 0 ? 0 : index >= t->n_in ? t->n_in - 1 : index;
+    at[k] = index < t->n_in ? index : t->n_in - 1;
+    if (index < 0) at[k] = 0;
     if (keys && at[k] != index) weights[k] = 0;
     sum += weights[k];
   }

@@ -73,7 +73,7 @@ static tn_status plan_sequence(gpu_node *n, tn_error *err)
   int64_t seq = gpu_attr_int(n, "seq_dim", 0), batch = gpu_attr_int(n, "batch_dim", 0), steps[GPU_MOVE_DIMS];
   if (!gpu_strides(in->dims, in->rank, steps))
     return gpu_decline(err, "rank %d, at most %d are walked", (int)in->rank, GPU_MOVE_DIMS);
-  if (in->count == 0) return gpu_decline(err, "rows without elements, whose lengths are checked all the same");
+  if (in->count == 0) return gpu_decline(err, "rows without elements, whose lengths must still be checked");
   gpu_launch *l = gpu_launch_file(n, "roll", "reverse_sequence");
   gpu_define(l, "T", "%s", t->stored);
   gpu_define(l, "R", "1");

@@ -6,7 +6,12 @@
 
 enum { GROUP = 64, LONG = 512 /* a line that is worth a group of work items */ };
 
-static int step_of(const char *op) { return strcmp(op, "Cumsum") == 0 ? 0 : strcmp(op, "Cumprod") == 0 ? 1 : 2; }
+/* STEP of scan.cl. */
+static int step_of(const char *op)
+{
+  if (strcmp(op, "Cumsum") == 0) return 0;
+  return strcmp(op, "Cumprod") == 0 ? 1 : 2;
+}
 
 static tn_status plan_scan(gpu_node *n, tn_error *err)
 {
@@ -19,12 +24,12 @@ static tn_status plan_scan(gpu_node *n, tn_error *err)
   for (int32_t d = (int32_t)axis + 1; d < x->rank; d++) inner *= x->dims[d];
   size = x->dims[axis];
   lines = x->count / size;
-  /* Sums of the short types are rounded at each step, so only one work item can take them. */
+  /* Sums of the short floating-point types are rounded at each step, so one work item must compute a whole line. */
   bool whole = size >= LONG && strcmp(t->access, "PLAIN") == 0;
   gpu_launch *l = gpu_launch_file(n, "scan", whole ? "scan_long" : "scan");
   gpu_define_elements(l, "", x->dtype);
   gpu_define(l, "ROUND", "ROUND_%s", t->access);
-  gpu_define(l, "W", "%s", t->kind == GPU_FLOATING ? t->computed : t->bits == 64 ? "ulong" : "uint");
+  gpu_define(l, "W", "%s", gpu_sum_type(t));
   gpu_define(l, "STEP", "%d", step_of(tn_operation_type(n->op)));
   gpu_define(l, "GROUP", "%d", GROUP);
   gpu_define_places(l, x->count);

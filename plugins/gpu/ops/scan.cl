@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums of lines: x [outer, size, inner], lines along `size`. T, C, LOAD, STORE, ROUND: elements; W: what they
- * are added up in, unsigned for integers, so that they wrap; STEP 0: sums, 1: products, 2: logarithms of sums; I:
+/* Running sums of lines: x [outer, size, inner], lines along `size`. T, C, LOAD, STORE, ROUND: elements; W: the type of
+ * sums, unsigned for integers, so that they wrap; STEP 0: sums, 1: products, 2: logarithms of sums; I: the type of
  * places. */
 #if STEP == 0
 #define FIRST 0
@@ -11,7 +11,7 @@
 #else
 #define FIRST (-INFINITY)
 #define NEXT(a, b) log_sum(a, b)
-/* As on the CPU: two infinities give NaN, and a NaN that comes second counts as the first number again. */
+/* As on the CPU: two infinities give NaN, and a NaN as second operand counts as the first one again. */
 static C log_sum(const C a, const C b)
 {
   const C most = a < b ? b : a, least = b < a ? b : a;
@@ -35,7 +35,7 @@ __kernel void scan(IN(x), OUT(y), const I lines, const I size, const I inner, co
   }
 }
 
-/* A line by a group: each work item has a part of it, and begins with what those before it come to. */
+/* A group computes a line: each work item has a part of it, and starts with the total of the parts before it. */
 __kernel void scan_long(IN(x), OUT(y), const I lines, const I size, const I inner, const int exclusive,
                         const int reverse)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices put at indices: ScatterNd ScatterNdNonAliasingAdd, TensorScatterAdd ...Max ...Min ...Sub ...Update.
+/* Slices stored at indices: ScatterNd ScatterNdNonAliasingAdd, TensorScatterAdd ...Max ...Min ...Sub ...Update.
  *
- * Several updates may have one place, and they count in their order, as on the CPU: first the place of each is found,
- * then the next update with the same place; the first of each place then goes through all of them. */
+ * Several updates may have the same place; they are applied in order, as on the CPU. First the place of each update is
+ * found, then the next update with the same place; the first update of each place then applies all of them. */
 #include "ops/move.h"
 
 #include <string.h>
@@ -21,11 +21,13 @@ static int step_of(const char *op)
 {
   if (strcmp(op, "ScatterNd") == 0 || strcmp(op, "ScatterNdNonAliasingAdd") == 0) return ADD;
   const char *tail = op + strlen("TensorScatter");
-  return strcmp(tail, "Add") == 0 ? ADD : strcmp(tail, "Sub") == 0 ? SUB : strcmp(tail, "Max") == 0 ? MAX
-                                                                     : strcmp(tail, "Min") == 0 ? MIN : SET;
+  if (strcmp(tail, "Add") == 0) return ADD;
+  if (strcmp(tail, "Sub") == 0) return SUB;
+  if (strcmp(tail, "Max") == 0) return MAX;
+  return strcmp(tail, "Min") == 0 ? MIN : SET;
 }
 
-/* The place is that of the number among all of the indices. */
+/* The place of a fault is that of the number among all indices. */
 static tn_status explain(const gpu_fault *f, tn_error *err)
 {
   const gpu_value *x = &f->inputs[f->limit];
@@ -44,10 +46,7 @@ static gpu_launch *begin(gpu_node *n, const form *f, const char *kernel)
   gpu_define(l, "LOAD", "LOAD_%s", t->access);
   gpu_define(l, "STORE", "STORE_%s", t->access);
   gpu_define(l, "ROUND", "ROUND_%s", t->access);
-  gpu_define(l, "W", "%s",
-             t->kind == GPU_FLOATING || t->kind == GPU_BYTES ? t->computed
-             : t->bits == 64                                 ? "ulong"
-                                                             : "uint");
+  gpu_define(l, "W", "%s", gpu_sum_type(t));
   gpu_define(l, "J", "%s", gpu_type(n->inputs[f->indices].dtype));
   gpu_define(l, "STEP", "%d", t->kind == GPU_TRUTH ? (int)JOIN : f->step);
   gpu_define(l, "DEPTH", "%d", (int)f->depth);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates put at indices. T, C, LOAD, STORE, ROUND: elements; W: what they are added up in, unsigned for integers, so
- * that they wrap; J: of indices, of DEPTH numbers; I: of places; IGNORES: an index that is outside counts for nothing.
- */
+/* Updates stored at indices. T, C, LOAD, STORE, ROUND: elements; W: the type of sums, unsigned for integers, so that
+ * they wrap; J: the type of indices, of DEPTH numbers each; I: the type of places; IGNORES: updates with an index
+ * outside are ignored. */
 #if STEP == 0
 #define NEXT(a, b) (b)
 #elif STEP == 1
@@ -9,7 +9,7 @@
 #elif STEP == 2
 #define NEXT(a, b) ((C)((W)(a) - (W)(b)))
 #elif STEP == 3
-#define NEXT(a, b) ((a) < (b) ? (b) : (a)) /* NaN: what is there stays */
+#define NEXT(a, b) ((a) < (b) ? (b) : (a)) /* NaN: the old value stays */
 #elif STEP == 4
 #define NEXT(a, b) ((b) < (a) ? (b) : (a))
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What elementwise ops do to an element. The meaning of each is that of the CPU's kernel (ops/math/math_unary.c and its
+/* The expressions of elementwise ops. Each has the meaning of the CPU's kernel (ops/math/math_unary.c and its
  * neighbours). */
 #include "ops/steps.h"
 
@@ -14,8 +14,8 @@
 #define COMPARE(op, text) BINARY(op, .compares = true, .floats = text, .integers = text),
 #define COMPARE_ALL(op, text) BINARY(op, .compares = true, .floats = text, .integers = text, .truths = text),
 
-/* The quotient to the nearest, whatever the device's division does: rounding it down must not fall to the next
- * integer. */
+/* Uses the correctly rounded quotient, which the device's division may not give: rounding down must not yield the next
+ * lower integer. */
 #define NEAREST(op, action, ...) BINARY(op, .single = true, .floats = action "(NEAREST_QUOTIENT(x, y))", __VA_ARGS__),
 /* Of integers, with functions of elementwise_text.c. TensorFlow has another code for two of them. */
 #define BY_ZERO(code, function) \

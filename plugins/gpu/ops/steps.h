@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an elementwise op does to an element, as OpenCL C expressions. */
+/* The OpenCL C expressions of elementwise ops. */
 #ifndef GPU_OPS_STEPS_H
 #define GPU_OPS_STEPS_H
 
@@ -9,8 +9,8 @@
  *   V     the type of the result: a number, or in the expressions of floats also a vector of four
  *   K(c)  a constant of that type
  *   W     for integers: the unsigned type in which they are computed, at least 32 bits wide, so that overflow wraps
- *   BITS  for integers: how many they have
- * Each operand stands for a variable, so it may be used several times. */
+ *   BITS  for integers: their number of bits
+ * Each operand is a variable, so it may be used several times. */
 typedef struct gpu_step_info {
   const char *op;
   uint8_t reads;        /* operands */

@@ -41,7 +41,10 @@ static tn_status plan_cast(gpu_node *n, tn_error *err)
   (void)gpu_ew_begin(&e, n, 0, err);
   uint32_t x = gpu_ew_input(&e, 0, err);
   bool cut = from->kind == GPU_FLOATING && (to->kind == GPU_SIGNED || to->kind == GPU_UNSIGNED);
-  gpu_ew_text_step(&e, to->kind == GPU_TRUTH ? to_truth(from->dtype) : cut ? of_float(to->dtype) : "(V)x", x, err);
+  const char *expression = "(V)x";
+  if (to->kind == GPU_TRUTH) expression = to_truth(from->dtype);
+  else if (cut) expression = of_float(to->dtype);
+  gpu_ew_text_step(&e, expression, x, err);
   return gpu_ew_end(&e, err);
 }
 

@@ -38,7 +38,7 @@ static tn_status check(const char *name, const int64_t *four, bool channels_firs
     if (four[i] < 1 || four[i] > INT32_MAX)
       return gpu_decline(err, "number %d of '%s' is %lld", i, name, (long long)four[i]);
   if (four[0] == 1 && four[depth] == 1) return TN_OK;
-  return gpu_decline(err, "'%s' goes over batch or channels", name);
+  return gpu_decline(err, "'%s' covers batch or channels", name);
 }
 
 static tn_status read_paddings(const gpu_node *n, gpu_window *w, tn_error *err)

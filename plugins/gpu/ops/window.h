@@ -22,7 +22,8 @@ typedef struct gpu_images {
 gpu_images gpu_images_of(const gpu_window *w, const int64_t *dims);
 
 /* Reads data_format, padding, explicit_paddings, strides, dilations and ksize: those that the op has. ksize and
- * strides may be inputs, from `sizes_from` on (0: they are attributes). Declines what goes over batch or channels. */
+ * strides may be inputs, from `sizes_from` on (0: they are attributes). Declines windows that cover batch or
+ * channels. */
 tn_status gpu_window_read(const gpu_node *n, uint32_t sizes_from, gpu_window *w, tn_error *err);
 /* Sets lengths, places and paddings; y.size and x.size are there. Declines what is beyond the numbers of a kernel. */
 tn_status gpu_window_fit(const gpu_node *n, gpu_window *w, const gpu_images *in, const gpu_images *out, tn_error *err);

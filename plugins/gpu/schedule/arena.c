@@ -103,7 +103,7 @@ static void add_host(gpu_schedule *s, block *blocks, size_t *n)
     add(blocks, n, &s->slots[v].host, s->slots[v].bytes, gpu_order_host(s->order, v));
 }
 
-/* Each lane has scratch memory of its own, after the values. */
+/* Each lane has separate scratch memory, after the values. */
 static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
 {
   gpu_site *site = &s->sites[s->lanes[lane].site];
@@ -175,7 +175,7 @@ tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
       s->host_scratch = s->items[i].host_scratch;
   if (st == TN_OK) st = check_shared(s, err);
   if (st == TN_OK) count_parts(s);
-  gpu_order_free(s->order);
+  gpu_order_destroy(s->order);
   s->order = NULL;
   return st;
 }

@@ -29,9 +29,9 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
     cl_uint arg = 0;
     for (size_t a = 0; st == TN_OK && gpu_has_kernel(l) && a < l->n_args; a++) {
       const gpu_arg *g = &l->args[a];
-      const uint32_t *values = g->kind == GPU_ARG_INPUT    ? item->in.inputs
-                               : g->kind == GPU_ARG_OUTPUT ? item->in.outputs
-                                                           : NULL;
+      const uint32_t *values = NULL;
+      if (g->kind == GPU_ARG_INPUT) values = item->in.inputs;
+      if (g->kind == GPU_ARG_OUTPUT) values = item->in.outputs;
       uint32_t dynamic =
           values == NULL ? GPU_NONE : gpu_place_at(s, item->site, s->slots[values[g->index]].root)->dynamic;
       if (dynamic != GPU_NONE) st = add_binding(s, (gpu_binding){ c, arg, dynamic }, err);

@@ -34,7 +34,7 @@ static void destroy(gpu_schedule *s)
   tn_free(s);
 }
 
-void gpu_schedules_free(tn_executable *e)
+void gpu_schedules_destroy(tn_executable *e)
 {
   for (gpu_schedule *s = e->schedules, *next; s != NULL; s = next) {
     next = s->next;
@@ -109,7 +109,7 @@ static tn_status wait_for(gpu_schedule *s, tn_step *step, tn_error *err)
 static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   tn_executable *e = s->executable;
-  tn_status st = gpu_schedule_make(s, values, err);
+  tn_status st = gpu_schedule_complete(s, values, err);
   pthread_mutex_lock(&e->mu);
   s->state = st == TN_OK ? 1 : -1;
   if (st != TN_OK) {

@@ -9,6 +9,6 @@
 tn_status gpu_schedule_take(tn_executable *e, uint32_t segment, tn_step *step, gpu_values *values, gpu_schedule **out,
                             tn_error *err);
 void gpu_schedule_leave(gpu_schedule *s);
-void gpu_schedules_free(tn_executable *e);
+void gpu_schedules_destroy(tn_executable *e);
 
 #endif

@@ -37,7 +37,7 @@ static void refuse(gpu_item *item, const char *why)
   item->reason = copy_text(why);
 }
 
-/* What no kernel of the device can have. */
+/* Why no kernel of the device can compute the node, whatever its op; NULL: one may. */
 static const char *unfit(const gpu_schedule *s, const gpu_item *item, const gpu_op *op)
 {
   for (uint32_t k = 0; k < item->in.n_inputs; k++) {

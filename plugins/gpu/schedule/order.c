@@ -20,14 +20,15 @@ struct gpu_order {
 
 /* ---- lanes ---- */
 
-/* Of a device that is a CPU one kernel takes all cores; on others small kernels leave room. */
+/* On a device that is a CPU one kernel uses all cores; on others small kernels leave room for more. */
 static uint32_t queues_for(const gpu_schedule *s, const gpu_site *site)
 {
   uint32_t n = (uint32_t)s->executable->session->settings.queues;
-  return n > 0 ? n : site->device->type & CL_DEVICE_TYPE_CPU ? 1 : 2;
+  if (n > 0) return n;
+  return site->device->type & CL_DEVICE_TYPE_CPU ? 1 : 2;
 }
 
-/* With several queues, copies have one of their own for each direction, so that uploads do not wait for reads. */
+/* With several queues, copies have a separate one for each direction, so that uploads do not wait for reads. */
 static uint32_t lanes_for(const gpu_schedule *s, uint32_t n) { return n > 1 && !s->shared ? n + 2 : n; }
 
 static tn_status make_lanes(gpu_schedule *s, tn_error *err)
@@ -69,7 +70,7 @@ tn_status gpu_order_create(gpu_schedule *s, tn_error *err)
   return TN_OK;
 }
 
-void gpu_order_free(gpu_order *o)
+void gpu_order_destroy(gpu_order *o)
 {
   if (o == NULL) return;
   tn_free(o->clocks);

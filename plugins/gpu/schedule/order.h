@@ -10,20 +10,20 @@
 
 #include "schedule/schedule.h"
 
-/* Lanes for the sites that are used. Goes with gpu_order_free. */
+/* Makes the lanes for the sites in use. Free with gpu_order_destroy. */
 tn_status gpu_order_create(gpu_schedule *s, tn_error *err);
-void gpu_order_free(gpu_order *o); /* NULL allowed */
+void gpu_order_destroy(gpu_order *o); /* NULL allowed */
 
-/* sequence.c: in which order items are gone through, when sites and lanes are known. */
+/* sequence.c: determines the order of the items, once sites and lanes are known. */
 tn_status gpu_sequence(gpu_schedule *s, tn_error *err);
 
-/* The next action, in this lane; all below speak of it. */
+/* Begins the next action, in this lane. The functions below refer to it. */
 tn_status gpu_order_begin(gpu_order *o, uint8_t what, uint32_t id, uint32_t lane, tn_error *err);
-tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err); /* it waits for one; GPU_NONE: for nothing */
+tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err); /* it waits for this one; GPU_NONE: none */
 void gpu_order_known(gpu_order *o, uint32_t action); /* the calling thread waited for this one */
-void gpu_order_fence(gpu_order *o, uint32_t action); /* what other lanes of its site do next waits for it */
-tn_status gpu_order_end(gpu_order *o,
-                        tn_error *err); /* nothing is added any more; number n_actions is when all is over */
+void gpu_order_fence(gpu_order *o, uint32_t action); /* the next actions in other lanes of its site wait for it */
+/* No action is added after this. Action number n_actions means the end of the step. */
+tn_status gpu_order_end(gpu_order *o, tn_error *err);
 
 /* Memories: host memory of a slot, and that of its place on a site. */
 uint32_t gpu_order_host(const gpu_order *o, uint32_t slot);
@@ -33,11 +33,11 @@ tn_status gpu_order_after_uses(gpu_order *o, uint32_t memory, tn_error *err); /*
 /* An action that uses the memory and may not have ended as far as the calling thread knows; GPU_NONE if there
  * is none. */
 uint32_t gpu_order_unknown_use(const gpu_order *o, uint32_t memory);
-void gpu_order_keep(gpu_order *o, uint32_t memory); /* to the end */
-bool gpu_order_over(const gpu_order *o, uint32_t memory, uint32_t action); /* all uses, before the action begins */
+void gpu_order_keep(gpu_order *o, uint32_t memory); /* in use until the end of the step */
+bool gpu_order_over(const gpu_order *o, uint32_t memory, uint32_t action); /* whether all uses end before the action */
 
 /* The lane in which item i, whose site is known, may begin first. */
 uint32_t gpu_order_choose(const gpu_order *o, uint32_t i);
-void gpu_order_takes(gpu_order *o, double ns); /* about so long: for choosing */
+void gpu_order_takes(gpu_order *o, double ns); /* the action's estimated time, for gpu_order_choose */
 
 #endif

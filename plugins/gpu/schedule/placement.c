@@ -4,7 +4,7 @@
 #include "device/base.h"
 #include "schedule/schedule.h"
 
-#define LAUNCH_NS 5000.0     /* what a launch costs besides */
+#define LAUNCH_NS 5000.0     /* overhead of a launch */
 #define HOST_CALL_NS 1000.0
 #define COPY_NS 15000.0      /* a copy between the memories, and the wait for it */
 #define COPY_BYTES_PER_NS 10.0
@@ -13,10 +13,10 @@
 #define DEVICE_BYTES_PER_NS 100.0
 #define CPU_DEVICE_FACTOR \
   50.0 /* a device that is a CPU, against what cost_ns of nodes assumes: no faster than this one */
-#define TINY 64              /* elements: whole numbers up to so many stay on the CPU */
+#define TINY 64              /* maximum elements of an integer computation that stays on the CPU */
 #define SWEEPS 4
 
-/* ---- what nodes cost ---- */
+/* ---- cost of nodes ---- */
 
 static double bytes_of(const gpu_schedule *s, const gpu_item *item)
 {
@@ -133,7 +133,7 @@ static uint8_t side_of(const graph *g, uint32_t v)
   return g->s->slots[v].fed_at != GPU_NONE ? GPU_ON_DEVICE : GPU_ON_HOST;
 }
 
-/* What it costs to have an item at `where`, all others staying where they are. */
+/* The cost of placing an item at `where` if all others stay in their places. */
 static double cost_at(const graph *g, uint32_t i, uint8_t where)
 {
   const gpu_schedule *s = g->s;
@@ -219,14 +219,13 @@ static void log_items(const gpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_items; i++) {
     const gpu_item *item = &s->items[i];
-    if (item->computes)
-      tn_log(TN_LOG_DEBUG, "gpu: node '%s' (%s) on %s%s%s", tn_operation_name(item->in.op),
-             tn_operation_type(item->in.op),
-             item->where == GPU_ON_DEVICE ? s->sites[item->site].device->name : "the CPU",
-             item->where == GPU_ON_DEVICE ? "" : ": ",
-             item->where == GPU_ON_DEVICE ? ""
-             : item->reason != NULL       ? item->reason
-                                          : "it costs less there");
+    if (!item->computes) continue;
+    const char *name = tn_operation_name(item->in.op), *type = tn_operation_type(item->in.op);
+    if (item->where == GPU_ON_DEVICE)
+      tn_log(TN_LOG_DEBUG, "gpu: node '%s' (%s) on %s", name, type, s->sites[item->site].device->name);
+    else
+      tn_log(TN_LOG_DEBUG, "gpu: node '%s' (%s) on the CPU: %s", name, type,
+             item->reason != NULL ? item->reason : "it costs less there");
   }
 }
 

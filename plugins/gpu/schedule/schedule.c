@@ -68,7 +68,7 @@ static tn_status read_value(gpu_schedule *s, uint32_t i, const gpu_values *value
     slot->output = place_of_output(s, l.index);
   if (slot->kind == GPU_FROM_CONSTANT) {
     slot->constant = v.constant;
-    slot->data = tn_tensor_data(v.constant); /* text, too: CPU nodes beside those of the device read it */
+    slot->data = tn_tensor_data(v.constant); /* strings, too: CPU nodes of the schedule read them */
   }
   if (slot->kind == GPU_FROM_FEED) read_entry(s, slot, i, values->tensors[i], dims);
   return TN_OK;
@@ -196,7 +196,7 @@ static void drop_unused(gpu_schedule *s)
     gpu_item *item = &s->items[i];
     if (item->built != NULL) s->possible = true;
     if (item->where == GPU_ON_DEVICE || item->built == NULL) continue;
-    gpu_built_free(item->built);
+    gpu_built_destroy(item->built);
     item->built = NULL;
   }
 }
@@ -234,7 +234,14 @@ static tn_status lay_out(gpu_schedule *s, const gpu_values *values, tn_error *er
   return st;
 }
 
-/* Values that a step brings, or that a kernel makes. */
+/* Whether the value's memory is known only in a step. */
+static bool is_late(const gpu_slot *root)
+{
+  if (root->kind == GPU_FROM_FEED) return root->fed_at == GPU_NONE;
+  return root->kind == GPU_FROM_NODE ? root->straight : root->kind > GPU_FROM_NODE;
+}
+
+/* Lists the values that a step passes, or that a kernel makes. */
 static tn_status find_late(gpu_schedule *s, tn_error *err)
 {
   s->late = gpu_new(s->n_slots + 1, sizeof *s->late);
@@ -242,9 +249,7 @@ static tn_status find_late(gpu_schedule *s, tn_error *err)
   for (uint32_t v = 0; v < s->n_slots; v++) {
     const gpu_slot *root = s->slots[v].root == GPU_NONE ? NULL : &s->slots[s->slots[v].root];
     if (root == NULL || (root->kind == GPU_FROM_FEED && root->rank < 0)) continue; /* not read in this segment */
-    bool late = root->kind == GPU_FROM_FEED ? root->fed_at == GPU_NONE : root->kind == GPU_FROM_NODE ? root->straight
-                                                                 : root->kind > GPU_FROM_NODE;
-    if (late) s->late[s->n_late++] = v;
+    if (is_late(root)) s->late[s->n_late++] = v;
   }
   return TN_OK;
 }
@@ -315,7 +320,7 @@ static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
 
 static void clear_made(gpu_schedule *s);
 
-tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err)
+tn_status gpu_schedule_complete(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   tn_status st = make(s, values, err);
   if (!s->too_large) return st;
@@ -333,7 +338,7 @@ static void clear_item(gpu_item *item)
   tn_free(item->tables);
   tn_free(item->reads);
   tn_free(item->reason);
-  gpu_built_free(item->built);
+  gpu_built_destroy(item->built);
 }
 
 static void clear_made(gpu_schedule *s)
@@ -341,7 +346,7 @@ static void clear_made(gpu_schedule *s)
   for (uint32_t i = 0; s->items != NULL && i < s->n_items; i++) clear_item(&s->items[i]);
   for (size_t p = 0; s->places != NULL && p < (size_t)s->n_slots * s->n_sites; p++) gpu_constant_put(s->places[p].on);
   for (uint32_t k = 0; k < s->n_sites; k++) gpu_free(&s->sites[k].statics);
-  gpu_order_free(s->order);
+  gpu_order_destroy(s->order);
   tn_free(s->sites);
   tn_free(s->lanes);
   tn_free(s->places);

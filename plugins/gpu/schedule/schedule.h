@@ -70,7 +70,7 @@ struct gpu_schedule {
 };
 
 /* Makes what gpu_schedule_take found missing. */
-tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err);
+tn_status gpu_schedule_complete(gpu_schedule *s, const gpu_values *values, tn_error *err);
 void gpu_schedule_clear(gpu_schedule *s); /* what make made */
 /* The rest of making, when values and instructions are read. */
 tn_status gpu_schedule_sites(gpu_schedule *s, tn_error *err); /* before */

@@ -6,13 +6,13 @@
 #include "device/base.h"
 #include "schedule/order.h"
 
-#define WINDOW 64 /* of those that have no place yet, so many are looked at */
+#define WINDOW 64 /* maximum nodes without a place that are considered at once */
 
 typedef struct sequencer {
   gpu_schedule *s;
   double *ready;  /* by value: estimated time at which it is computed */
-  bool *pending;  /* by value: a node of this run makes it that has no place yet */
-  double *idle;   /* by lane: from when on */
+  bool *pending;  /* by value: it is computed by a node of this run that has no place yet */
+  double *idle;   /* by lane: time from which on it is idle */
   uint32_t *left; /* items of this run without a place, in the plan's order */
 } sequencer;
 

@@ -7,10 +7,10 @@
 
 #define FOREVER (UINT32_MAX - 1)
 #define COPY_BYTES_PER_NS 10.0
-#define LONG_NS 20e6  /* a step that takes so long on devices is looked at in between, */
-#define PAUSE_NS 10e6 /* so often */
+#define LONG_NS 20e6  /* a step that takes longer than this on devices is checked for being stopped meanwhile, */
+#define PAUSE_NS 10e6 /* at this interval */
 
-/* ---- whose memory a value is ---- */
+/* ---- the memory of a value ---- */
 
 /* The memory of an item's output: an input's, or its own. On the CPU a kernel may write over an input, or
  * return an input as its output: the layout gives both a common source. */
@@ -146,7 +146,7 @@ static uint32_t site_with(const gpu_schedule *s, uint32_t root)
   return GPU_NONE;
 }
 
-/* What reads a value away from a site goes there. */
+/* The lane in which a value is read from a site to another memory. */
 static uint32_t reading_lane(const gpu_schedule *s, uint32_t site, uint32_t root)
 {
   uint32_t written = gpu_place_at(s, site, root)->written;
@@ -452,8 +452,8 @@ static tn_status end_output(walk *w, uint32_t o)
     out->dynamic = new_dynamic(s, out->value, site, v->bytes);
   }
   s->n_copies += out->how != GPU_OUT_DYNAMIC && out->how != GPU_OUT_FED;
-  tn_status st = begin(w, GPU_DO_OUT, o,
-                       reading_lane(s, site, v->root)); /* also what stays is read where a step brings memory for it */
+  /* A value that stays is also read, if a step passes memory for it. */
+  tn_status st = begin(w, GPU_DO_OUT, o, reading_lane(s, site, v->root));
   return st == TN_OK ? read_place(w, site, v->root) : st;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the nodes of a session run, for tools that ask. */
+/* Reports where the nodes of a session run, for tools. */
 #ifndef GPU_SESSION_PLACEMENT_REPORT_H
 #define GPU_SESSION_PLACEMENT_REPORT_H
 

@@ -136,7 +136,12 @@ static size_t count_pools(const tn_session_options *options)
   return n;
 }
 
-static int32_t limited(int64_t n) { return n < -1 ? -1 : n > INT32_MAX ? INT32_MAX : (int32_t)n; }
+/* Limits n to -1..INT32_MAX; every negative number means the same. */
+static int32_t limited(int64_t n)
+{
+  if (n < -1) return -1;
+  return n > INT32_MAX ? INT32_MAX : (int32_t)n;
+}
 
 /* S-CFG-10 to 16 */
 static tn_status pool_config(const tn_session_options *o, size_t i, tn_kit_workers_config *out, tn_error *err)

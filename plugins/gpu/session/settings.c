@@ -18,11 +18,11 @@ static const char *const fetches[] = { "host", "device", NULL };
 static const char *const copies[] = { "auto", "always", NULL };
 static const char *const blases[] = { "auto", "clblast", "own", NULL };
 
-/* What the texts say, before the hardware is asked. */
+/* The parsed settings, before devices are searched. */
 typedef struct request {
   int type, placement, fetch, copies, queues, blas;
-  const char *devices, *platform; /* NULL: not said; borrowed from the options */
-  int64_t memory, total, gpus; /* gpus: device_count, -1: not said */
+  const char *devices, *platform; /* NULL: not set; borrowed from the options */
+  int64_t memory, total, gpus; /* gpus: device_count, -1: not set */
   double fraction;
 } request;
 
@@ -253,7 +253,8 @@ static tn_status choose(const request *r, gpu_settings *s, tn_error *err)
   if (n == 0) return tn_error_set(err, TN_UNAVAILABLE, "there is no OpenCL device");
   s->devices = tn_alloc(n * sizeof *s->devices);
   if (s->devices == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for %zu devices", n);
-  most = r->gpus >= 0 ? (size_t)r->gpus : r->devices != NULL ? SIZE_MAX : 1;
+  most = r->devices != NULL ? SIZE_MAX : 1;
+  if (r->gpus >= 0) most = (size_t)r->gpus;
   return r->devices == NULL || all ? take_first(r, s, most, err) : take_named(r, s, most, err);
 }
 
@@ -276,7 +277,8 @@ int64_t gpu_settings_limit(const gpu_settings *s, const gpu_device *device)
 {
   double share = s->memory_fraction * (double)device->memory_bytes;
   int64_t limit = s->memory_limit_bytes;
-  if (limit == 0) limit = share >= (double)INT64_MAX ? INT64_MAX : share < 1 ? 1 : (int64_t)share;
+  if (limit == 0 && share < 1) share = 1;
+  if (limit == 0) limit = share >= (double)INT64_MAX ? INT64_MAX : (int64_t)share;
   return s->total_limit_bytes > 0 && s->total_limit_bytes < limit ? s->total_limit_bytes : limit;
 }
 

@@ -27,7 +27,7 @@ static cl_int clear(gpu_instance *in, uint32_t site)
                                NULL);
 }
 
-tn_status gpu_fault_make(gpu_instance *in, tn_error *err)
+tn_status gpu_fault_create(gpu_instance *in, tn_error *err)
 {
   const gpu_schedule *s = in->schedule;
   for (uint32_t k = 0; k < s->n_sites; k++) {

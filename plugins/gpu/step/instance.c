@@ -197,7 +197,7 @@ static void destroy(gpu_instance *in)
   tn_free(in);
 }
 
-void gpu_instances_free(gpu_instance *first)
+void gpu_instances_destroy(gpu_instance *first)
 {
   for (gpu_instance *in = first, *next; in != NULL; in = next) {
     next = in->next;
@@ -255,7 +255,7 @@ static tn_status make(gpu_schedule *s, gpu_instance *in, tn_error *err)
   if (st != TN_OK) return st;
   bind_nothing(in);
   for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = gpu_instance_queue(s, l, 0, &in->queues[l], err);
-  if (st == TN_OK) st = gpu_fault_make(in, err);
+  if (st == TN_OK) st = gpu_fault_create(in, err);
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++) st = make_kernel(in, c, err);
   if (st == TN_OK) make_views(in);
   return st;

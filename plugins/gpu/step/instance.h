@@ -39,7 +39,7 @@ tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err);
 /* After a step, when no command is in flight: keeps the instance for the next step, or frees it if the step
  * harmed it. */
 void gpu_instance_leave(gpu_instance *in, bool unharmed);
-void gpu_instances_free(gpu_instance *first); /* a list of idle ones, for tn_executable.instances_free */
+void gpu_instances_destroy(gpu_instance *first); /* a list of idle ones, for tn_executable.instances_free */
 gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site);
 gpu_memory gpu_argument(const gpu_instance *in, uint32_t call, const gpu_arg *arg); /* memory of a pointer argument */
 cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m); /* arguments arg and arg + 1 */

@@ -11,7 +11,7 @@ typedef struct gpu_part {
   tn_executable executable; /* as if the part were a plan of one segment */
   gpu_segment segment;
   gpu_schedule schedule;
-  gpu_values values; /* a step brings none: tensors are all NULL */
+  gpu_values values; /* a part has no feeds: all tensors are NULL */
   const tn_kit_part *kit;
 } gpu_part;
 
@@ -54,7 +54,7 @@ static tn_status read_value(gpu_part *p, uint32_t v, tn_layout_value *l, tn_erro
 
 static bool is_read(const gpu_part *p, uint32_t v) { return p->schedule.slots[v].dtype != TN_DTYPE_INVALID; }
 
-/* What an instruction that computes nothing gives is an input's memory; whatever is computed has its own. */
+/* The output of an instruction that computes nothing is an input's memory; every other output has its own. */
 static tn_status read_output(gpu_part *p, const gpu_item *item, uint32_t v, tn_error *err)
 {
   tn_layout_value l, from;
@@ -141,9 +141,13 @@ static gpu_part *make(const tn_executable *around, const tn_kit_part *kit)
   p->kit = kit;
   p->segment =
       (gpu_segment){ .begin = kit->begin, .end = kit->end, .entries = kit->inputs, .n_entries = kit->n_inputs };
-  p->executable = (tn_executable){ .plan = kit->plan, .session = around->session, .instances_free = gpu_instances_free,
+  p->executable = (tn_executable){ .plan = kit->plan,
+                                   .session = around->session,
+                                   .instances_free = gpu_instances_destroy,
                                    .n_values = (uint32_t)tn_plan_n_values(kit->plan),
-                                   .n_outputs = kit->n_outputs, .n_segments = 1, .segments = &p->segment };
+                                   .n_outputs = kit->n_outputs,
+                                   .n_segments = 1,
+                                   .segments = &p->segment };
   p->schedule = (gpu_schedule){ .executable = &p->executable,
                                 .layout = (tn_plan_layout *)kit->layout,
                                 .part = true,

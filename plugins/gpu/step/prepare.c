@@ -58,7 +58,7 @@ tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *sessio
   if (e == NULL) return gpu_no_memory(err, "a plan");
   e->plan = plan;
   e->session = session;
-  e->instances_free = gpu_instances_free;
+  e->instances_free = gpu_instances_destroy;
   e->straight = session->settings.n_devices > 0;
   if (e->straight && tn_plan_check_straight(plan, &why) != TN_OK) {
     tn_log(TN_LOG_INFO, "gpu: a plan runs in parts: %s", tn_error_message(&why));
@@ -80,7 +80,7 @@ tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *sessio
 void gpu_release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e)
 {
   (void)self, (void)session;
-  gpu_schedules_free(e);
+  gpu_schedules_destroy(e);
   pthread_cond_destroy(&e->made);
   pthread_mutex_destroy(&e->mu);
   destroy(e);
@@ -110,7 +110,7 @@ static void give_back_values(tn_executable *e, gpu_values *v)
   pthread_mutex_unlock(&e->mu);
 }
 
-/* Feeds as schedules want them: on a device, or in host memory, where shapes are read from. */
+/* Collects the feeds as schedules need them: on a device, or in host memory if shapes are read from them. */
 static tn_status get_feeds(const tn_executable *e, tn_step *step, gpu_values *v, tn_error *err)
 {
   tn_status st = TN_OK;

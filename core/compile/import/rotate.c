@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops as TensorFlow writes them, turned: what decides whether an iteration runs is computed at the end of the one
- * before, on the values that go round, so that a turn is one plan without a condition. The Merges stand for what their
- * NextIterations give, and the body begins at the Switches. */
+/* Rotates loops in TensorFlow's usual form: whether an iteration runs is computed at the end of the previous one, on
+ * the new values of the loop's variables. A turn (the body, then the condition of the next iteration) is thus one plan
+ * without a condition. In it, each Merge is replaced by its NextIteration, and the feeds replace the Switches.
+ *
+ * The usual form: every variable is a Merge of an Enter and a NextIteration of its own; every Exit reads a Switch of a
+ * variable; and all these Switches have the one LoopCond of the loop as predicate. */
 #include <core/compile/import/inline.h>
-#include <core/compile/import/turn.h>
+#include <core/compile/import/rotate.h>
 
-typedef struct turner {
-  tn__pruner *c;
-  const tn__loop_ops *l;
-  const tn_operation *condition; /* the LoopCond */
-  tn_operation **switches;
+typedef struct rotator {
+  tn__pruner *c;                 /* borrowed */
+  const tn__loop_ops *l;         /* borrowed */
+  const tn_operation *condition; /* the LoopCond; NULL = not found yet */
+  tn_operation **switches;       /* with that predicate; owned */
   size_t n_switches, room;
-  tn_output *cuts;
-  tn__turn_feed *feeds;
+  /* Feeds of the plan being compiled: n; owned. */
+  tn_output *cuts;      /* the output that each replaces */
+  tn__turn_feed *feeds; /* where the loop takes its value from */
   size_t n;
-} turner;
+} rotator;
 
 static bool has(const tn_operation *op, uint32_t trait) { return (tn__operation_traits(op) & trait) != 0; }
 
+/* Index of op in the list; n if it is not there. */
 static size_t place_of(tn_operation *const *list, size_t n, const tn_operation *op)
 {
   size_t i = 0;
@@ -25,7 +30,7 @@ static size_t place_of(tn_operation *const *list, size_t n, const tn_operation *
   return i;
 }
 
-/* A Merge of an Enter and a NextIteration of its own. */
+/* Whether a Merge joins an Enter and a NextIteration of this loop and nothing else; stores their indices. */
 static bool is_variable(const tn__loop_ops *l, const tn_operation *merge, size_t *enter, size_t *next)
 {
   size_t n, n_control;
@@ -37,8 +42,9 @@ static bool is_variable(const tn__loop_ops *l, const tn_operation *merge, size_t
   return *enter < l->n_enters && *next < l->n_nexts;
 }
 
-/* The variable that a Switch of the loop's condition hands on; none: n_merges. */
-static size_t variable_of(turner *t, const tn_operation *op)
+/* Index of the variable (Merge) that a Switch by the loop's condition forwards; n_merges if op is not such a Switch.
+ * The first LoopCond seen becomes the loop's condition. */
+static size_t variable_of(rotator *t, const tn_operation *op)
 {
   size_t n, n_control;
   const tn_output *in = tn__operation_inputs(op, &n);
@@ -50,8 +56,9 @@ static size_t variable_of(turner *t, const tn_operation *op)
   return place_of(t->l->merges, t->l->n_merges, in[0].op);
 }
 
-/* Every Exit and every Switch of the loop is of one of its variables. */
-static bool is_canonical(turner *t, tn__plan_frame *frame)
+/* Whether every Exit reads a Switch of a variable, and every Merge is a variable with a NextIteration of its own. Fills
+ * frame->variables and frame->exit_variables. */
+static bool is_canonical(rotator *t, tn__plan_frame *frame)
 {
   const tn__loop_ops *l = t->l;
   for (size_t i = 0; i < l->n_exits; i++) {
@@ -71,8 +78,8 @@ static bool is_canonical(turner *t, tn__plan_frame *frame)
   return t->condition != NULL;
 }
 
-/* All Switches by the loop's condition; false: one of them is of something else. */
-static tn_status find_switches(turner *t, bool *ok)
+/* Lists all Switches by the loop's condition. *ok is false if one of them does not forward a variable. */
+static tn_status find_switches(rotator *t, bool *ok)
 {
   tn__pruner *c = t->c;
   *ok = true;
@@ -89,13 +96,15 @@ static tn_status find_switches(turner *t, bool *ok)
   return TN_OK;
 }
 
-static void add(turner *t, tn_operation *op, int32_t index, bool variable, size_t of)
+/* Adds a feed in place of output `index` of op. `of` is the index of a variable, or else of an Enter. */
+static void add(rotator *t, tn_operation *op, int32_t index, bool variable, size_t of)
 {
   t->cuts[t->n] = (tn_output){ op, index };
   t->feeds[t->n++] = (tn__turn_feed){ variable, (uint32_t)of };
 }
 
-static void add_constants(turner *t)
+/* Restarts the list of feeds with the Enters whose value is the same in all iterations. */
+static void add_constants(rotator *t)
 {
   t->n = 0;
   for (size_t i = 0; i < t->l->n_enters; i++) {
@@ -105,7 +114,7 @@ static void add_constants(turner *t)
   }
 }
 
-static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *fetches, size_t n_fetches,
+static tn_status compile(rotator *t, const tn__body_spec *body, const tn_output *fetches, size_t n_fetches,
                          tn_plan **out)
 {
   tn__signature_spec spec = *t->c->spec;
@@ -121,7 +130,7 @@ static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *
   return spec.compile(t->c->graph, &spec, out, t->c->ir->err);
 }
 
-static tn_status keep_feeds(const turner *t, tn__turn_feed **out, uint32_t *n)
+static tn_status keep_feeds(const rotator *t, tn__turn_feed **out, uint32_t *n)
 {
   *out = tn__alloc_array(t->n + 1, sizeof **out);
   if (*out == NULL) return tn__ir_no_memory(t->c->ir);
@@ -130,7 +139,9 @@ static tn_status keep_feeds(const turner *t, tn__turn_feed **out, uint32_t *n)
   return TN_OK;
 }
 
-static tn_status compile_both(turner *t, tn__plan_frame *frame, const tn__body_spec *around)
+/* `first` is fed at the Merges and fetches the condition. `turn` is fed at the Switches' outputs for a true condition
+ * and fetches the NextIterations, then the condition. */
+static tn_status compile_both(rotator *t, tn__plan_frame *frame, const tn__body_spec *around)
 {
   const tn__loop_ops *l = t->l;
   tn__body_spec body = *around;
@@ -149,15 +160,15 @@ static tn_status compile_both(turner *t, tn__plan_frame *frame, const tn__body_s
   add_constants(t);
   for (size_t i = 0; i < t->n_switches; i++) add(t, t->switches[i], 1, true, variable_of(t, t->switches[i]));
   body.n_plain = t->n;
-  body.turned = l->merges;
-  body.n_turned = l->n_merges;
+  body.rotated = l->merges;
+  body.n_rotated = l->n_merges;
   if (st == TN_OK) st = keep_feeds(t, &frame->turn_feeds, &frame->n_turn_feeds);
   if (st == TN_OK) st = compile(t, &body, fetches, l->n_merges + 1, &frame->turn);
   tn__free(fetches, (l->n_merges + 1) * sizeof *fetches);
   return st;
 }
 
-/* They would all be compiled again. */
+/* A body with inner loops is not rotated: these would all be compiled again. */
 static bool has_loops(const tn_plan *plan)
 {
   for (uint32_t i = 0; i < plan->n_instrs; i++)
@@ -165,9 +176,9 @@ static bool has_loops(const tn_plan *plan)
   return false;
 }
 
-tn_status tn__plan_turn(tn__pruner *c, const tn__loop_ops *l, const tn__body_spec *body, tn__plan_frame *frame)
+tn_status tn__loop_rotate(tn__pruner *c, const tn__loop_ops *l, const tn__body_spec *body, tn__plan_frame *frame)
 {
-  turner t = { .c = c, .l = l };
+  rotator t = { .c = c, .l = l };
   bool ok = frame->simple && !has_loops(frame->body) && !frame->body->has_waits && l->n_merges > 0 &&
             l->n_merges == l->n_nexts && l->n_targets == 0;
   if (!ok) return TN_OK;
@@ -186,11 +197,12 @@ tn_status tn__plan_turn(tn__pruner *c, const tn__loop_ops *l, const tn__body_spe
       ok = false;
       st = TN_OK;
     }
-    if (ok && st == TN_OK) ok = !frame->first->has_waits && !frame->turn->has_waits; /* of calls that stayed some */
+    /* here fewer calls may have been inlined than in the body, so check again */
+    if (ok && st == TN_OK) ok = !frame->first->has_waits && !frame->turn->has_waits;
   }
   if (t.cuts != NULL) tn__free(t.cuts, room * sizeof *t.cuts);
   if (t.feeds != NULL) tn__free(t.feeds, room * sizeof *t.feeds);
   tn__free(t.switches, t.room * sizeof *t.switches);
-  if (!ok || st != TN_OK) tn__plan_frame_unturn(frame);
+  if (!ok || st != TN_OK) tn__plan_frame_drop_rotation(frame);
   return st;
 }

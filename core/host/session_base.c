@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a session that all kinds have: its options, its runtime, the runtime's session. */
+/* The common part of all kinds of sessions: options, factory, the runtime's session. Each call of a slot is bracketed
+ * by a record for crash handlers (plugin_call.h). */
 #include <core/host/host.h>
 #include <core/compile/ir/passes.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 /* ---- options ---- */
 
-static tn_status read_kernel_plugins(tn__opened *on, tn_error *err)
+static tn_status read_kernel_plugins(tn__session_base *on, tn_error *err)
 {
   const char *text = tn__option_string(on->options, TN__OPTION_kernel_plugins);
   on->want_kernels_always = strcmp(text, "always") == 0;
@@ -19,7 +20,7 @@ static tn_status read_kernel_plugins(tn__opened *on, tn_error *err)
 }
 
 /* The runtime reads the option too: the limit also applies to memory of a device. */
-static tn_status read_limit(tn__opened *on, int64_t limit, tn_error *err)
+static tn_status read_limit(tn__session_base *on, int64_t limit, tn_error *err)
 {
   tn_status st = limit > 0 ? tn_session_options_set_int(on->options, "memory_limit_bytes", limit, err) : TN_OK;
   if (st != TN_OK) return st;
@@ -28,9 +29,9 @@ static tn_status read_limit(tn__opened *on, int64_t limit, tn_error *err)
   return tn__no_memory(err, "session", 0);
 }
 
-static tn_status read_numbers(tn__opened *on, tn_error *err)
+static tn_status read_numbers(tn__session_base *on, tn_error *err)
 {
-  const tn_session_options *o = on->options; /* the setters know the ranges */
+  const tn_session_options *o = on->options; /* the setters have checked the ranges */
   int64_t max_layouts = tn__option_number(o, TN__OPTION_max_layouts);
   on->level = (int32_t)tn__option_number(o, TN__OPTION_level);
   on->max_signatures = (size_t)tn__option_number(o, TN__OPTION_max_signatures);
@@ -44,7 +45,7 @@ static tn_status read_numbers(tn__opened *on, tn_error *err)
   return TN_OK;
 }
 
-tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int64_t limit, tn_error *err)
+tn_status tn__session_base_read(tn__session_base *on, const tn_session_options *options, int64_t limit, tn_error *err)
 {
   tn__mutex_init(&on->steps_mu, "steps", TN_RANK_SESSION);
   tn__cond_init(&on->notified);
@@ -61,7 +62,7 @@ tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int
 
 /* ---- the runtime ---- */
 
-tn_status tn__opened_choose(tn__opened *on, tn_error *err)
+tn_status tn__session_base_choose(tn__session_base *on, tn_error *err)
 {
   tn_status st = tn__registry_acquire(on->options, &on->factory, err);
   if (st == TN_OK) st = tn__factory_complete(on->factory, on->options, err);
@@ -69,13 +70,13 @@ tn_status tn__opened_choose(tn__opened *on, tn_error *err)
   on->slots = tn__factory_vtable(on->factory);
   on->self = tn__factory_self(on->factory);
   tn__factory_info(on->factory, &on->info);
-  on->stepping = tn__opened_call(on, "its step");
+  on->stepping = tn__session_base_call(on, "its step");
   return TN_OK;
 }
 
-tn_status tn__opened_start(tn__opened *on, tn_error *err)
+tn_status tn__session_base_start(tn__session_base *on, tn_error *err)
 {
-  tn__plugin_call calling = tn__opened_call(on, "its new_session");
+  tn__plugin_call calling = tn__session_base_call(on, "its new_session");
   tn__plugin_call_enter(&calling);
   tn_status st = on->slots->new_session(on->self, on->options, &on->runtime, err);
   tn__plugin_call_leave(&calling);
@@ -89,11 +90,11 @@ tn_status tn__opened_start(tn__opened *on, tn_error *err)
   return TN_OK;
 }
 
-tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable **out, tn_error *err)
+tn_status tn__session_base_prepare(tn__session_base *on, const tn_plan *plan, tn_executable **out, tn_error *err)
 {
   *out = NULL;
   if (on->slots->prepare == NULL) return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
-  tn__plugin_call calling = tn__opened_call(on, "its prepare");
+  tn__plugin_call calling = tn__session_base_call(on, "its prepare");
   tn__plugin_call_enter(&calling);
   tn_status st = on->slots->prepare(on->self, on->runtime, plan, out, err);
   tn__plugin_call_leave(&calling);
@@ -105,51 +106,51 @@ tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable 
   return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare returned OK without an executable", on->info.name);
 }
 
-void tn__opened_release(tn__opened *on, tn_executable *executable)
+void tn__session_base_release(tn__session_base *on, tn_executable *executable)
 {
   if (executable == NULL) return;
   if (on->slots->release == NULL) {
     tn_kit_release(executable);
     return;
   }
-  tn__plugin_call calling = tn__opened_call(on, "its release");
+  tn__plugin_call calling = tn__session_base_call(on, "its release");
   tn__plugin_call_enter(&calling);
   on->slots->release(on->self, on->runtime, executable);
   tn__plugin_call_leave(&calling);
 }
 
-tn_status tn__opened_device(const tn__opened *on, size_t i, tn_device_info *out, tn_error *err)
+tn_status tn__session_base_device(const tn__session_base *on, size_t i, tn_device_info *out, tn_error *err)
 {
-  tn__plugin_call calling = tn__opened_call(on, "its list_devices");
+  tn__plugin_call calling = tn__session_base_call(on, "its list_devices");
   tn__plugin_call_enter(&calling);
   tn_status st = on->slots->list_devices(on->self, on->runtime, i, out, err);
   tn__plugin_call_leave(&calling);
   return st;
 }
 
-tn_kit_workers *tn__opened_workers(const tn__opened *on, int32_t pool)
+tn_kit_workers *tn__session_base_workers(const tn__session_base *on, int32_t pool)
 {
-  tn__plugin_call calling = tn__opened_call(on, "its workers");
+  tn__plugin_call calling = tn__session_base_call(on, "its workers");
   tn__plugin_call_enter(&calling);
   tn_kit_workers *workers = on->slots->workers(on->self, on->runtime, pool);
   tn__plugin_call_leave(&calling);
   return workers;
 }
 
-void tn__opened_end(tn__opened *on)
+void tn__session_base_end(tn__session_base *on)
 {
   if (on->runtime != NULL) {
-    tn__plugin_call calling = tn__opened_call(on, "its destroy_session");
+    tn__plugin_call calling = tn__session_base_call(on, "its destroy_session");
     tn__plugin_call_enter(&calling);
     on->slots->destroy_session(on->self, on->runtime);
     tn__plugin_call_leave(&calling);
   }
   on->runtime = NULL;
-  tn__container_view_destroy(on->containers); /* no step is left */
+  tn__container_view_destroy(on->containers); /* no step uses it any more */
   on->containers = NULL;
 }
 
-void tn__opened_fini(tn__opened *on)
+void tn__session_base_fini(tn__session_base *on)
 {
   tn__account_unref(on->account);
   tn__factory_release(on->factory);
