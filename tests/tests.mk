@@ -13,20 +13,21 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/base/text \
   tests/base/threads \
   tests/bench/bench_child \
+  tests/compile/inline \
+  tests/compile/nested_loops \
+  tests/compile/passes \
+  tests/compile/plan \
+  tests/compile/plan_graphs \
   tests/eager/eager_away \
   tests/eager/eager_devices \
   tests/eager/eager_named \
   tests/exec/exec \
   tests/exec/kernels \
-  tests/exec/kit \
-  tests/exec/kit_layout \
   tests/exec/memory_limit \
   tests/exec/move \
-  tests/exec/offload \
-  tests/exec/pool \
-  tests/exec/pool_choice \
-  tests/exec/pool_linger \
   tests/exec/stop \
+  tests/exec/tasks \
+  tests/exec/tasks_effects \
   tests/exec/threaded \
   tests/exec/workspace \
   tests/formats/export \
@@ -60,6 +61,12 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/graph/schema \
   tests/graph/shapes \
   tests/graph/walk \
+  tests/kit/kit \
+  tests/kit/kit_layout \
+  tests/kit/offload \
+  tests/layout/layout \
+  tests/layout/layout_cache \
+  tests/layout/packs \
   tests/onednn/onednn \
   tests/ops/array_ops \
   tests/ops/audio \
@@ -71,6 +78,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/elementwise_program \
   tests/ops/gemm \
   tests/ops/layer_bits \
+  tests/ops/layout_ops \
   tests/ops/messages \
   tests/ops/optional \
   tests/ops/queue_attempts \
@@ -87,17 +95,9 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/vector_math \
   tests/ops/vectors \
   tests/ops/window_ops \
-  tests/plan/inline \
-  tests/plan/layout \
-  tests/plan/layout_cache \
-  tests/plan/layout_ops \
-  tests/plan/nested_loops \
-  tests/plan/packs \
-  tests/plan/passes \
-  tests/plan/plan \
-  tests/plan/plan_graphs \
-  tests/plan/tasks \
-  tests/plan/tasks_effects \
+  tests/pool/pool \
+  tests/pool/pool_choice \
+  tests/pool/pool_linger \
   tests/registry/discovery \
   tests/registry/host_table \
   tests/registry/kernel_plugins \
