@@ -8,19 +8,14 @@ TN_OPS_FILES = \
   ops/array/constants.c \
   ops/array/diag.c \
   ops/array/fill.c \
-  ops/array/gather.c \
   ops/array/matrix_diag.c \
   ops/array/mirror_pad.c \
-  ops/array/one_hot.c \
   ops/array/pad.c \
-  ops/array/partition.c \
   ops/array/patches.c \
   ops/array/range.c \
   ops/array/reshape.c \
   ops/array/reverse.c \
   ops/array/roll.c \
-  ops/array/scatter.c \
-  ops/array/search.c \
   ops/array/select.c \
   ops/array/slice.c \
   ops/array/space_batch.c \
@@ -28,11 +23,16 @@ TN_OPS_FILES = \
   ops/array/split.c \
   ops/array/strided_slice.c \
   ops/array/tile.c \
-  ops/array/top_k.c \
   ops/array/transpose.c \
-  ops/array/unique.c \
   ops/array/view.c \
-  ops/array/where.c \
+  ops/array/index/gather.c \
+  ops/array/index/one_hot.c \
+  ops/array/index/partition.c \
+  ops/array/index/scatter.c \
+  ops/array/index/search.c \
+  ops/array/index/top_k.c \
+  ops/array/index/unique.c \
+  ops/array/index/where.c \
   ops/audio/audio.c \
   ops/audio/audio_mfcc.c \
   ops/audio/audio_spectrogram.c \

@@ -50,6 +50,7 @@ ops/kernel/move      | @kernel
 ops/kernel/product   | @kernel ops/kernel/window ops/kernel/move
 ops/kernel/reduce    | @kernel
 ops/array            | @kernel ops/kernel/move
+ops/array/index      | @kernel ops/kernel/move
 ops/audio            | @kernel
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
