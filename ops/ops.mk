@@ -63,18 +63,18 @@ TN_OPS_FILES = \
   ops/nn/batch_norm.c \
   ops/nn/batch_norm_grad.c \
   ops/nn/bias.c \
-  ops/nn/conv.c \
-  ops/nn/conv3d.c \
-  ops/nn/conv_grad.c \
-  ops/nn/depthwise.c \
-  ops/nn/dilation.c \
   ops/nn/loss.c \
   ops/nn/lrn.c \
-  ops/nn/pool.c \
-  ops/nn/pool3d.c \
-  ops/nn/pool_argmax.c \
-  ops/nn/pool_grad.c \
   ops/nn/softmax.c \
+  ops/nn/conv/conv.c \
+  ops/nn/conv/conv3d.c \
+  ops/nn/conv/conv_grad.c \
+  ops/nn/conv/depthwise.c \
+  ops/nn/conv/dilation.c \
+  ops/nn/pool/pool.c \
+  ops/nn/pool/pool3d.c \
+  ops/nn/pool/pool_argmax.c \
+  ops/nn/pool/pool_grad.c \
   ops/random/multinomial.c \
   ops/random/random.c \
   ops/random/random_rates.c \
@@ -228,14 +228,14 @@ TN_OPS_SHARED_FILES = \
   ops/math/special_functions.h \
   ops/nn/channels.c \
   ops/nn/channels.h \
-  ops/nn/conv_product.c \
-  ops/nn/conv_product.h \
-  ops/nn/convolution.c \
-  ops/nn/convolution.h \
   ops/nn/norm_images.c \
   ops/nn/norm_images.h \
-  ops/nn/pooling.c \
-  ops/nn/pooling.h \
+  ops/nn/conv/conv_product.c \
+  ops/nn/conv/conv_product.h \
+  ops/nn/conv/convolution.c \
+  ops/nn/conv/convolution.h \
+  ops/nn/pool/pooling.c \
+  ops/nn/pool/pooling.h \
   ops/random/philox.c \
   ops/random/philox.h \
   ops/random/random_fill.c \

@@ -54,7 +54,9 @@ ops/array/index      | @kernel ops/kernel/move
 ops/audio            | @kernel
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
-ops/nn               | @kernel ops/kernel/window ops/kernel/product ops/kernel/reduce
+ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
+ops/nn/conv          | @kernel ops/kernel/window ops/kernel/product
+ops/nn/pool          | @kernel ops/kernel/window
 ops/random           | @kernel
 ops/rewrite          | @kernel ops/kernel/move ops/kernel/product
 ops/rnn              | @kernel ops/kernel/window ops/kernel/product

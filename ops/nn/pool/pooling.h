@@ -4,8 +4,8 @@
  *
  * If channels are first, each channel is treated as an image with a single channel. half and bfloat16 are computed in
  * float. */
-#ifndef TN_OPS_NN_POOLING_H
-#define TN_OPS_NN_POOLING_H
+#ifndef TN_OPS_NN_POOL_POOLING_H
+#define TN_OPS_NN_POOL_POOLING_H
 
 #include <ops/kernel/window/volume.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients of Conv2D. */
 #include <ops/kernel/family.h>
-#include <ops/nn/conv_product.h>
+#include <ops/nn/conv/conv_product.h>
 
 static const tn__conv_kind to_input = { .wanted = TN__CONV_X, .directions = 2 };
 static const tn__conv_kind to_filter = { .wanted = TN__CONV_FILTER, .directions = 2 };

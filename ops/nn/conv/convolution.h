@@ -3,8 +3,8 @@
  * windows.
  *
  * The relation between x (the images), the filter and y (the result) is the same whichever of the three is computed. */
-#ifndef TN_OPS_NN_CONVOLUTION_H
-#define TN_OPS_NN_CONVOLUTION_H
+#ifndef TN_OPS_NN_CONV_CONVOLUTION_H
+#define TN_OPS_NN_CONV_CONVOLUTION_H
 
 #include <ops/kernel/product/gemm.h>
 #include <ops/kernel/window/volume.h>

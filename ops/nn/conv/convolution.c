@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/nn/convolution.h>
+#include <ops/nn/conv/convolution.h>
 #include <ops/kernel/shapes.h>
 
 #define MAX_DIMS 5

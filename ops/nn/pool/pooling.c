@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
 #include <ops/kernel/poll.h>
-#include <ops/nn/pooling.h>
+#include <ops/nn/pool/pooling.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 

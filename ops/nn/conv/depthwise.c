@@ -10,7 +10,7 @@
 #include <ops/kernel/poll.h>
 #include <ops/kernel/product/after_product.h>
 #include <ops/kernel/shapes.h>
-#include <ops/nn/convolution.h>
+#include <ops/nn/conv/convolution.h>
 #include <string.h>
 
 static const tn__conv_kind forward = { .wanted = TN__CONV_Y, .directions = 2, .depthwise = true };

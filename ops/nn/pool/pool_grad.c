@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients of MaxPool, MaxPoolV2 and AvgPool, and the gradients of those. */
 #include <ops/kernel/family.h>
-#include <ops/nn/pooling.h>
+#include <ops/nn/pool/pooling.h>
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
-#include <ops/nn/conv_product.h>
+#include <ops/nn/conv/conv_product.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/widen.h>

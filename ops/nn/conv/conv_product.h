@@ -5,10 +5,10 @@
  *   y       windows of x, times the filter
  *   x       windows of y, times the filter with input and output channels exchanged
  *   filter  transposed windows of x, times y */
-#ifndef TN_OPS_NN_CONV_PRODUCT_H
-#define TN_OPS_NN_CONV_PRODUCT_H
+#ifndef TN_OPS_NN_CONV_CONV_PRODUCT_H
+#define TN_OPS_NN_CONV_CONV_PRODUCT_H
 
-#include <ops/nn/convolution.h>
+#include <ops/nn/conv/convolution.h>
 
 tn_status tn__conv_create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err);
 void tn__conv_destroy(void *state);

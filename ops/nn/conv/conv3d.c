@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv3D and its gradients. */
 #include <ops/kernel/family.h>
-#include <ops/nn/conv_product.h>
+#include <ops/nn/conv/conv_product.h>
 
 static const tn__conv_kind forward = { .wanted = TN__CONV_Y, .directions = 3 };
 static const tn__conv_kind to_input = { .wanted = TN__CONV_X, .directions = 3 };

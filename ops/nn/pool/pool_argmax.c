@@ -4,7 +4,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
-#include <ops/nn/pooling.h>
+#include <ops/nn/pool/pooling.h>
 #include <string.h>
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
