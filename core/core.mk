@@ -273,46 +273,49 @@ TN_COMPILE_FILES = \
 
 TN_EXEC_FILES = \
   core/exec/call.c \
-  core/exec/cancel.c \
+  core/exec/call.h \
   core/exec/context.c \
   core/exec/control.c \
   core/exec/control.h \
   core/exec/evaluate.c \
   core/exec/evaluate.h \
-  core/exec/instance.c \
-  core/exec/jobs.c \
   core/exec/kernel.c \
   core/exec/loop.c \
   core/exec/loop.h \
   core/exec/loop_steady.c \
   core/exec/memory_report.c \
-  core/exec/offload.h \
   core/exec/outputs.c \
   core/exec/partial.c \
   core/exec/partial.h \
-  core/exec/pending.c \
-  core/exec/pending.h \
-  core/exec/resources.c \
   core/exec/run.c \
   core/exec/run.h \
   core/exec/segment.c \
   core/exec/segment.h \
-  core/exec/sleepers.h \
-  core/exec/spare.c \
-  core/exec/step.c \
-  core/exec/step.h \
   core/exec/tape.c \
   core/exec/tasks.c \
   core/exec/tasks.h \
-  core/exec/trace.c \
-  core/exec/trace.h \
   core/exec/values.c \
   core/exec/values.h \
-  core/exec/wait.c \
-  core/exec/wait.h \
   core/exec/warm.c \
-  core/exec/workspace.c \
-  core/exec/workspace.h
+  core/exec/step/cancel.c \
+  core/exec/step/instance.c \
+  core/exec/step/jobs.c \
+  core/exec/step/jobs.h \
+  core/exec/step/offload.h \
+  core/exec/step/pending.c \
+  core/exec/step/pending.h \
+  core/exec/step/resources.c \
+  core/exec/step/run_state.h \
+  core/exec/step/sleepers.h \
+  core/exec/step/spare.c \
+  core/exec/step/step.c \
+  core/exec/step/step.h \
+  core/exec/step/trace.c \
+  core/exec/step/trace.h \
+  core/exec/step/wait.c \
+  core/exec/step/wait.h \
+  core/exec/step/workspace.c \
+  core/exec/step/workspace.h
 
 TN_KIT_FILES = \
   core/kit/executable.c \

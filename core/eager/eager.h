@@ -13,7 +13,7 @@
 #include <core/base/gate.h>
 #include <core/base/lock.h>
 #include <core/eager/lanes.h>
-#include <core/exec/sleepers.h>
+#include <core/exec/step/sleepers.h>
 #include <core/host/host.h>
 #include <core/plan/plan.h>
 #include <core/registry/registry.h>
@@ -55,7 +55,7 @@ struct tn_eager_session {
   _Atomic uint32_t refs; /* the program's, and its ops' */
   void (*destroy)(tn_eager_session *session); /* set by session.c, called after the last reference */
   tn__mutex mu;          /* ops, named ops, the state of closing */
-  tn__mutex step_mu;     /* of steps (core/exec/step.h) */
+  tn__mutex step_mu;     /* of steps (core/exec/step/step.h) */
   tn__sleepers sleepers;
   tn_eager_op *ops;      /* those of the program; guarded by mu */
   size_t n_named, named_bytes; /* guarded by mu */

@@ -7,8 +7,9 @@
  * The workspace of a function stays open until the kernel that called it has ended, so a kernel
  * that calls the function in a loop takes the workspace once. */
 #include <core/base/thread.h>
-#include <core/exec/pending.h>
-#include <core/exec/trace.h>
+#include <core/exec/call.h>
+#include <core/exec/run.h>
+#include <core/exec/step/trace.h>
 #include <core/exec/values.h>
 #include <core/graph/function_instance.h>
 #include <core/compile/callees.h>

@@ -3,7 +3,7 @@
  * far as the step has decided them. A context is a list of atoms, all of which must hold; an atom
  * may refer to another context. */
 #include <core/exec/control.h>
-#include <core/exec/pending.h>
+#include <core/exec/step/pending.h>
 
 #include <string.h>
 

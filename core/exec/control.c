@@ -9,12 +9,13 @@
  *
  * When a step fails, no new segment begins, waiting calls are cancelled, and passes continue until
  * all of them have returned: their kernels may still write to the step's memory. */
+#include <core/exec/call.h>
 #include <core/exec/control.h>
-#include <core/exec/pending.h>
+#include <core/exec/loop.h>
 #include <core/exec/segment.h>
-#include <core/exec/trace.h>
+#include <core/exec/step/trace.h>
+#include <core/exec/step/wait.h>
 #include <core/exec/values.h>
-#include <core/exec/wait.h>
 
 /* ---- segments ---- */
 
@@ -268,7 +269,7 @@ void tn__run_controlled_reset(tn__run *run)
   for (uint32_t i = 0; run->plan->has_waits && i < run->plan->n_held; i++)
     run->workspace->readers_left[i] = run->plan->held_readers[i];
   /* The states of segments and contexts are adjacent, and all start at 0 (place_control in
-   * workspace.c). */
+   * step/workspace.c). */
   uint8_t *states = run->workspace->segment_states, *end = run->workspace->context_states + run->plan->n_contexts + 1;
   if (end - states > 32) __builtin_memset(states, 0, (size_t)(end - states));
   else

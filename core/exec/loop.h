@@ -6,7 +6,8 @@
 #ifndef TN_CORE_EXEC_LOOP_H
 #define TN_CORE_EXEC_LOOP_H
 
-#include <core/exec/pending.h>
+#include <core/exec/run.h>
+#include <core/exec/step/pending.h>
 #include <core/plan/frame.h>
 
 struct tn__loop {
@@ -34,6 +35,8 @@ static inline bool tn__loop_goes_on(const tn__plan_frame *f, const tn_tensor *t)
   return t != NULL && t->count == 1 && *(const uint8_t *)t->data != 0;
 }
 
+/* loop.c: runs, or resumes, the loop of a segment. TN_PENDING: a call in its body waits. */
+tn_status tn__loop_run(tn__run *run, uint32_t number);
 /* loop_steady.c: after one turn by the general way, runs further turns as long as the variables keep their shapes.
  * *more: whether another turn follows. */
 tn_status tn__loop_turn_steadily(tn__loop *loop, bool *more);

@@ -7,7 +7,7 @@
  * next turn. */
 #include <core/exec/loop.h>
 #include <core/exec/segment.h>
-#include <core/exec/trace.h>
+#include <core/exec/step/trace.h>
 #include <core/exec/values.h>
 
 /* How the next turn gets a variable, or the condition. */

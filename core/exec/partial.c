@@ -7,7 +7,7 @@
 #include <core/exec/partial.h>
 #include <core/exec/segment.h>
 #include <core/exec/values.h>
-#include <core/exec/wait.h>
+#include <core/exec/step/wait.h>
 
 static size_t array_size(uint32_t n) { return ((size_t)n + 1) * sizeof(tn_tensor *); }
 

@@ -7,9 +7,9 @@
  * All of them check the step's stop conditions before each call. The tape is checked once more at
  * its end: a kernel's loop may have been cut short by a stop, and then its outputs are incomplete
  * although it returned TN_OK. */
-#include <core/exec/offload.h>
+#include <core/exec/step/offload.h>
 #include <core/exec/segment.h>
-#include <core/exec/trace.h>
+#include <core/exec/step/trace.h>
 
 /* ---- heap values ---- */
 

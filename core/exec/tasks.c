@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks of a tape on the crew of a step. Each has a count of the tasks that it waits for (see the
- * protocol in tasks.h). A thread that ends a task runs the first of those that may begin now, and
+ * protocol in step/jobs.h). A thread that ends a task runs the first of those that may begin now, and
  * submits the others. After its first run by tasks an instance allocates nothing.
  *
  * The first error ends the step: no other call begins, and tn_kernel_cancelled returns true in

@@ -4,7 +4,7 @@
  *
  * `cancel` is called at most once for a step, without a lock, and never after the step has returned: `begun` is set by
  * the thread that makes the call, and unlist_step waits while `running` is set. */
-#include <core/exec/step.h>
+#include <core/exec/step/step.h>
 #include <core/host/host.h>
 
 /* A running step, on the stack of the thread that runs it. */

@@ -2,7 +2,7 @@
 /* Executables: a plan, and how its steps run: inline, or with the workers of a pool. Schedulers and
  * offloaded parts add to it (schedule.c, offload.c). */
 #include <core/kit/executable.h>
-#include <core/exec/offload.h>
+#include <core/exec/step/offload.h>
 
 tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)
 {

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_KIT_EXECUTABLE_H
 #define TN_CORE_KIT_EXECUTABLE_H
 
-#include <core/exec/step.h>
+#include <core/exec/step/step.h>
 
 /* Immutable once made, so concurrent steps share it. */
 struct tn_executable {

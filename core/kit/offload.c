@@ -10,7 +10,7 @@
  * if several steps make one, the first is used. */
 #include <core/kit/executable.h>
 #include <core/kit/layout.h>
-#include <core/exec/offload.h>
+#include <core/exec/step/offload.h>
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Records in a step's trace for instructions that a runtime ran by itself (level (c)), on the host
  * or on a device. */
 #include <core/kit/layout.h>
-#include <core/exec/trace.h>
+#include <core/exec/step/trace.h>
 
 tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }
 

@@ -116,8 +116,8 @@ struct tn__layout {
   tn__layout *base; /* owned reference to the layout whose arrays this one shares, except tape and shape_states;
                      * NULL = none */
   struct tn__plan_tasks *tasks; /* calls that may run concurrently (tasks.h); NULL = they run one after the other */
-  _Atomic(struct tn__offloaded *) offloaded; /* parts that a runtime runs (core/exec/offload.h); owned. Only without a
-                                              * base; NULL = not offered (yet) */
+  _Atomic(struct tn__offloaded *) offloaded; /* parts that a runtime runs (core/exec/step/offload.h); owned. Only
+                                              * without a base; NULL = not offered (yet) */
 };
 
 /* Frees the parts of a layout that a runtime runs. core/kit sets it before it makes the first one. */

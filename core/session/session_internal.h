@@ -17,7 +17,7 @@
 
 #include <core/base/gate.h>
 #include <core/base/map.h>
-#include <core/exec/sleepers.h>
+#include <core/exec/step/sleepers.h>
 #include <core/graph/graph_internal.h>
 #include <core/host/host.h>
 #include <core/compile/compile.h>

@@ -26,8 +26,9 @@ core/compile/ir      | @planned core/plan
 core/compile/import  | @planned core/plan core/compile/ir
 core/compile/lower   | @planned core/plan core/compile/ir
 core/compile         | @planned core/plan core/layout core/compile/...
-core/exec        | @planned core/resource core/pool core/plan core/layout core/compile
-core/kit         | @planned core/resource core/pool core/plan core/layout core/exec
+core/exec/step   | @planned core/resource core/pool core/plan core/layout
+core/exec        | @planned core/resource core/pool core/plan core/layout core/compile core/exec/step
+core/kit         | @planned core/resource core/pool core/plan core/layout core/exec core/exec/step
 core/registry    | core/base core/registry/probe
 core/registry/probe | core/base core/registry
 core/host        | @session core/kit ops core/compile/ir
@@ -39,7 +40,7 @@ core/session/placement | @in_session core/session
 core/eager       | @session core/compile core/host
 
 @planned         | core/base core/tensor core/graph
-@session         | @planned core/formats core/formats/... core/resource core/plan core/exec core/registry
+@session         | @planned core/formats core/formats/... core/resource core/plan core/exec core/exec/step core/registry
 
 @below           | core/base core/tensor core/graph core/resource
 @kernel          | @below ops/kernel ops/kernel/elements

@@ -3,7 +3,7 @@
 #ifndef TN_TESTS_POOL_KIT_H
 #define TN_TESTS_POOL_KIT_H
 
-#include <core/exec/step.h>
+#include <core/exec/step/step.h>
 
 #include "conformance/support/tap.h"
 

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_SESSION_METADATA_METADATA_H
 #define TN_CORE_SESSION_METADATA_METADATA_H
 
-#include <core/exec/trace.h>
+#include <core/exec/step/trace.h>
 #include <core/formats/run_metadata.h>
 #include <core/graph/graph_structs.h>
 #include <core/session/session_internal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of a session in which every kernel waits (wait.c), as the session keeps them. */
-#ifndef TN_CORE_EXEC_SLEEPERS_H
-#define TN_CORE_EXEC_SLEEPERS_H
+#ifndef TN_CORE_EXEC_STEP_SLEEPERS_H
+#define TN_CORE_EXEC_STEP_SLEEPERS_H
 
 #include <core/base/lock.h>
 

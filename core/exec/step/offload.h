@@ -4,10 +4,10 @@
  *
  * Life: a layout's parts are freed with the layout. Their handles are released earlier if the
  * executable is: no step may run then, so the tape never sees a handle disappear. */
-#ifndef TN_CORE_EXEC_OFFLOAD_H
-#define TN_CORE_EXEC_OFFLOAD_H
+#ifndef TN_CORE_EXEC_STEP_OFFLOAD_H
+#define TN_CORE_EXEC_STEP_OFFLOAD_H
 
-#include <core/exec/run.h>
+#include <core/exec/step/run_state.h>
 
 /* Calls [first, last) of a tape. */
 typedef struct tn__part {

@@ -5,7 +5,7 @@
  * That is valid because a plan belongs to one session, which sees one generation of each container.
  * The workspace remembers a resource without keeping it alive: a destroyed variable is not found
  * any more. */
-#include <core/exec/run.h>
+#include <core/exec/step/run_state.h>
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instances: made once for a layout and a workspace, and rebound when the workspace has another
  * arena. */
-#include <core/exec/tasks.h>
+#include <core/exec/step/jobs.h>
 
 _Alignas(TN_ALIGN) const char tn__empty_data[TN_ALIGN];
 

@@ -3,10 +3,10 @@
  * of its own, in chunks, without a lock; the first record of a thread takes a lock to make its
  * lane. A trace never fails a step: if memory runs out, further records are dropped and the trace
  * is marked as cut. */
-#ifndef TN_CORE_EXEC_TRACE_H
-#define TN_CORE_EXEC_TRACE_H
+#ifndef TN_CORE_EXEC_STEP_TRACE_H
+#define TN_CORE_EXEC_STEP_TRACE_H
 
-#include <core/exec/run.h>
+#include <core/exec/step/run_state.h>
 #include <tenon/metadata.h>
 
 /* The function that a record was made in: function `k` of node `op`, inside of `around`. A tree,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting: the tokens of kernels that wait, and the sleep of a step in which no call can continue. */
-#ifndef TN_CORE_EXEC_WAIT_H
-#define TN_CORE_EXEC_WAIT_H
+#ifndef TN_CORE_EXEC_STEP_WAIT_H
+#define TN_CORE_EXEC_STEP_WAIT_H
 
-#include <core/exec/sleepers.h>
-#include <core/exec/step.h>
+#include <core/exec/step/sleepers.h>
+#include <core/exec/step/step.h>
 
 struct tn__pending;
 

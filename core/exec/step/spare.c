@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Temporary tensors of a step, and the reuse of their memory: sizes rarely change from one step to
  * the next. */
-#include <core/exec/workspace.h>
+#include <core/exec/step/workspace.h>
 
 #define UNUSED_STEPS 2 /* a spare that was not reused for more steps than this is freed at the next check */
 #define MAX_SPARES 256 /* further ones are freed at once: a loop may release thousands */

@@ -7,8 +7,8 @@
  *
  * Unused workspaces are kept in plan->idle. A workspace taken from there belongs to the step until
  * it is put back. */
-#ifndef TN_CORE_EXEC_WORKSPACE_H
-#define TN_CORE_EXEC_WORKSPACE_H
+#ifndef TN_CORE_EXEC_STEP_WORKSPACE_H
+#define TN_CORE_EXEC_STEP_WORKSPACE_H
 
 #include <core/layout/layout.h>
 
@@ -24,7 +24,7 @@ typedef struct tn__instance {
   tn_view **operands; /* as layout->operands */
   tn_tensor **heap;   /* by slot: references, NULL outside of a step; NULL if the layout has no heap values */
   size_t block_bytes; /* of this allocation */
-  struct tn__jobs *jobs; /* owned; for a layout with tasks (tasks.h), NULL until its first run by tasks */
+  struct tn__jobs *jobs; /* owned; for a layout with tasks (jobs.h), NULL until its first run by tasks */
   struct tn__offloaded *offloaded; /* of the layout or its base, borrowed; NULL = the tape runs all calls */
   tn_view **part_views; /* owned; of the offloaded parts: inputs, then outputs, part after part */
   size_t part_views_bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step: the object that a runtime receives, the state that it shares with its session, and the
  * conditions that end it. */
-#ifndef TN_CORE_EXEC_STEP_H
-#define TN_CORE_EXEC_STEP_H
+#ifndef TN_CORE_EXEC_STEP_STEP_H
+#define TN_CORE_EXEC_STEP_STEP_H
 
 #include <core/base/stop.h>
 #include <core/pool/pool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state that a workspace keeps for a segment that may wait: its call, its loop, the functions
- * that it called. loop.c and call.c set the functions that free theirs, so that this file, and with
- * it workspace.c, depends on neither. */
-#include <core/exec/pending.h>
+ * that it called. core/exec/loop.c and call.c set the functions that free theirs, so that this
+ * file, and with it workspace.c, depends on neither. */
+#include <core/exec/step/pending.h>
 
 tn__pending *tn__pending_get(tn__run *run, uint32_t number)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step: its id, the status with which it ends when it is stopped, and the release of its helper
  * threads. */
-#include <core/exec/step.h>
+#include <core/exec/step/step.h>
 
 static _Atomic uint64_t step_counter;
 

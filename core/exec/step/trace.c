@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trace of a step: recording. The lanes and their records are described in trace.h. */
-#include <core/exec/pending.h>
-#include <core/exec/trace.h>
+#include <core/exec/step/pending.h>
+#include <core/exec/step/trace.h>
 
 #include <string.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: the tasks of one instance while they run, whether a crew or a runtime's scheduler runs
- * them. Their protocol is described in tasks.h. */
-#include <core/exec/tasks.h>
+ * them. Their protocol is described in jobs.h. */
+#include <core/exec/step/jobs.h>
 #include <core/pool/float_mode.h>
 
 /* ---- the object ---- */
