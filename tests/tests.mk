@@ -209,7 +209,7 @@ tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_MODULE)
 TN_TEST_PLUGINS += tests/plugins/unloads.la
 tests_plugins_unloads_la_LDFLAGS = $(TN_TEST_MODULE)
 
-tests_libtestmain_a_SOURCES = conformance/support/tap_cunit.c conformance/support/tap_program.c
+tests_libtestmain_a_SOURCES = tests/support/tap_cunit.c tests/support/tap_program.c
 # Defaults for unset variables of AM_TESTS_ENVIRONMENT, for a program started by hand.
 tests_libtestmain_a_CPPFLAGS = $(AM_CPPFLAGS) -DTAP_SRCDIR='"$(abs_top_srcdir)"' -DTAP_BUILDDIR='"$(abs_top_builddir)"' \
   -DTAP_OBJDIR='"$(TN_OBJDIR)"'

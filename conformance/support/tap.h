@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unit tests that print TAP. In make check CUnit runs them (tap_cunit.c); the installed program tenon-conformance runs
- * the same files with its own runner (conformance/), each test in a separate process.
+/* Unit tests that print TAP. In make check CUnit runs them (tests/support/tap_cunit.c); the installed program
+ * tenon-conformance runs the same files with its own runner (conformance/), each test in a separate process.
  *
  * A test file consists of functions and a table:
  *
@@ -55,7 +55,7 @@ typedef struct tap_suite {
 #define TAP_MAIN(...) TAP_MAIN_WITH(NULL, NULL, __VA_ARGS__)
 
 /* Like TAP_MAIN, with a function that runs once before the tests and one that runs after them; NULL for none.
- * Adds the file to the suites of the program, whose main is in tap_program.c or in conformance/. */
+ * Adds the file to the suites of the program, whose main is in tests/support/tap_program.c or in conformance/. */
 #define TAP_MAIN_WITH(setup, teardown, ...)                                                                \
   __attribute__((constructor)) static void tap_add_this_file(void)                                         \
   {                                                                                                        \
