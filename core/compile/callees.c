@@ -74,14 +74,25 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
   tn_status st = c == NULL || fetches == NULL ? tn__no_memory(err, "function", 0) : list_fetches(f, c, fetches, err);
   if (st == TN_OK) {
     const tn__signature_spec spec = {
-      .feeds = f->inputs, .n_feeds = f->n_inputs, .fetches = fetches, .n_fetches = c->n_fetches, .targets = f->targets,
-      .n_targets = f->n_targets, .level = plan->level, .max_layouts = plan->max_layouts, .disabled = plan->disabled,
-      .evaluate = plan->evaluate, .want_kernels = plan->upgrade.want_kernels, .want_always = plan->want_always,
-      .call_kernel = plan->call_kernel, .callees = plan->callees,
+      .feeds = f->inputs,
+      .n_feeds = f->n_inputs,
+      .fetches = fetches,
+      .n_fetches = c->n_fetches,
+      .targets = f->targets,
+      .n_targets = f->n_targets,
+      .level = plan->settings.level,
+      .max_layouts = plan->settings.max_layouts,
+      .disabled = plan->settings.disabled,
+      .evaluate = plan->settings.evaluate,
+      .want_kernels = plan->upgrade.want_kernels,
+      .want_always = plan->settings.want_always,
+      .call_kernel = plan->settings.call_kernel,
+      .callees = plan->caches.callees,
     };
     st = tn__plan_compile(f->graph, &spec, &c->plan, err);
     if (st == TN_OK) tn__plan_set_threads(c->plan, tn__plan_threads(plan));
-    if (st == TN_OK && atomic_load_explicit(&plan->scheduled, memory_order_relaxed)) tn__plan_set_scheduled(c->plan);
+    if (st == TN_OK && atomic_load_explicit(&plan->settings.scheduled, memory_order_relaxed))
+      tn__plan_set_scheduled(c->plan);
   }
   tn__free(fetches, (f->n_outputs + 1) * sizeof *fetches);
   if (st == TN_OK) return TN_OK;
@@ -99,13 +110,13 @@ static tn_status get(tn_plan *plan, const tn__plan_instr *instr, uint32_t k, con
   tn__text key;
   tn__text_init(&key, SIZE_MAX);
   tn_status st = tn__function_key(instr->op, k, &key, err);
-  *out = st == TN_OK ? tn__callees_find(plan->callees, &key) : NULL;
+  *out = st == TN_OK ? tn__callees_find(plan->caches.callees, &key) : NULL;
   if (st == TN_OK && *out == NULL) {
     tn__function_instance f;
     tn__callee *mine = NULL;
     st = tn__function_instantiate(instr->op, k, &f, err);
     if (st == TN_OK) st = compile(plan, &f, &key, &mine, err);
-    if (st == TN_OK && (*out = tn__callees_enter(plan->callees, mine, key.size)) == NULL)
+    if (st == TN_OK && (*out = tn__callees_enter(plan->caches.callees, mine, key.size)) == NULL)
       st = tn__no_memory(err, "function", 0);
     tn__function_instance_fini(&f);
   }
@@ -117,7 +128,7 @@ tn_status tn__plan_callee_compile(tn_plan *plan, tn__plan_instr *instr, uint32_t
                                   tn_error *err)
 {
   *out = NULL;
-  if (plan->callees == NULL)
+  if (plan->caches.callees == NULL)
     return tn_error_set(err, TN_INTERNAL, "node '%s' cannot call a function here", tn_operation_name(instr->op));
   tn__instr_callees *known = tn__instr_callees_of(instr);
   if (known == NULL) return tn__no_memory(err, "function", 0);

@@ -17,16 +17,16 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   tn_plan *plan = tn__zalloc(sizeof *plan);
   if (plan == NULL) return NULL;
   atomic_init(&plan->refs, 1);
-  plan->level = spec->level;
-  plan->max_layouts = spec->max_layouts > 0 ? spec->max_layouts : 1;
-  plan->evaluate = spec->evaluate;
-  plan->call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
+  plan->settings.level = spec->level;
+  plan->settings.max_layouts = spec->max_layouts > 0 ? spec->max_layouts : 1;
+  plan->settings.evaluate = spec->evaluate;
+  plan->settings.call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
   plan->graph = tn_graph_ref(graph);
-  plan->want_always = spec->want_always;
-  plan->states = spec->states;
-  plan->layouts = &tn__plan_layouts;
+  plan->settings.want_always = spec->want_always;
+  plan->settings.states = spec->states;
+  plan->caches.layouts = &tn__plan_layouts;
   tn__arena_init(&plan->arena, 4096);
-  tn__mutex_init(&plan->mu, "plan", TN_RANK_PLAN);
+  tn__mutex_init(&plan->caches.mu, "plan", TN_RANK_PLAN);
   return plan;
 }
 
@@ -47,13 +47,14 @@ static tn_status add_callees(tn_plan *plan, const tn__signature_spec *spec, tn_e
   bool calls = false;
   for (uint32_t i = 0; i < plan->n_instrs && !calls; i++)
     calls = (plan->instrs[i].traits & TN_TRAIT_FUNCTION_CALL) != 0 || plan->instrs[i].frame != NULL;
-  if (spec->disabled != NULL) plan->disabled = tn__arena_string(&plan->arena, spec->disabled, strlen(spec->disabled));
-  if (spec->disabled != NULL && plan->disabled == NULL) return tn__no_memory(err, "plan", 0);
-  plan->callees = spec->callees;
-  if (!calls || plan->callees != NULL) return TN_OK;
-  plan->callees = tn__callees_create();
-  plan->owns_callees = plan->callees != NULL;
-  return plan->callees != NULL ? TN_OK : tn__no_memory(err, "plan", 0);
+  if (spec->disabled != NULL)
+    plan->settings.disabled = tn__arena_string(&plan->arena, spec->disabled, strlen(spec->disabled));
+  if (spec->disabled != NULL && plan->settings.disabled == NULL) return tn__no_memory(err, "plan", 0);
+  plan->caches.callees = spec->callees;
+  if (!calls || plan->caches.callees != NULL) return TN_OK;
+  plan->caches.callees = tn__callees_create();
+  plan->caches.owns_callees = plan->caches.callees != NULL;
+  return plan->caches.callees != NULL ? TN_OK : tn__no_memory(err, "plan", 0);
 }
 
 /* Makes the plan from the ir, which it frees in any case. */

@@ -144,7 +144,7 @@ static void note_segment(tn_plan_report *r, const tn__segment *segment, uint32_t
 static bool copy_layouts(tn_plan_report *r, tn_plan *plan)
 {
   size_t n = 0, at = 0;
-  tn__mutex_lock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
   for (uint32_t s = 0; s < plan->n_segments; s++) n += plan->segments[s].n_layouts;
   r->layouts = tn__arena_array(&r->arena, n, sizeof *r->layouts);
   for (uint32_t s = 0; r->layouts != NULL && s < plan->n_segments; s++) note_segment(r, &plan->segments[s], s, &at);
@@ -152,7 +152,7 @@ static bool copy_layouts(tn_plan_report *r, tn_plan *plan)
     if (plan->values[i].elements != NULL && plan->values[i].n_uses > 0)
       r->summary.held_bytes += plan->values[i].constant->bytes;
   tn__packs_count(plan, &r->summary.packed, &r->summary.packed_bytes);
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_unlock(&plan->caches.mu);
   r->summary.layouts = at;
   return r->layouts != NULL;
 }
@@ -166,7 +166,7 @@ tn_status tn__plan_report(tn_plan *plan, tn_plan_report **out, tn_error *err)
   r->graph = tn_graph_ref(plan->graph);
   r->extra = tn_graph_ref(plan->extra);
   r->summary = (tn_plan_summary){
-    .struct_size = sizeof r->summary, .level = plan->level, .graph_nodes = plan->notes.n_graph_nodes,
+    .struct_size = sizeof r->summary, .level = plan->settings.level, .graph_nodes = plan->notes.n_graph_nodes,
     .needed_nodes = plan->notes.n_needed_nodes, .nodes = plan->notes.n_nodes, .instructions = plan->n_instrs,
     .values = plan->n_values, .segments = plan->n_segments, .passes = plan->notes.n_passes,
   };

@@ -19,10 +19,10 @@ static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     if (outputs[i] == NULL)
-      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without output %u", s->on.info.name, i);
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without output %u", s->runtime.on.info.name, i);
     if (outputs[i]->dtype != p->outputs[i] && p->outputs[i] != TN_DTYPE_INVALID)
-      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned output %u as %s, but it is %s", s->on.info.name,
-                          i, tn_dtype_name(outputs[i]->dtype), tn_dtype_name(p->outputs[i]));
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned output %u as %s, but it is %s",
+                          s->runtime.on.info.name, i, tn_dtype_name(outputs[i]->dtype), tn_dtype_name(p->outputs[i]));
   }
   return TN_OK;
 }
@@ -40,9 +40,10 @@ static tn_status check_end(tn_eager_session *s, const tn_step *step, tn_error *e
 static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs,
                          tn_tensor **again, tn_error *err)
 {
-  tn__step_env env = {
-    .containers = s->on.containers, .mu = &s->step_mu, .sleepers = &s->sleepers, .account = s->on.account
-  };
+  tn__step_env env = { .containers = s->runtime.on.containers,
+                       .mu = &s->step_mu,
+                       .sleepers = &s->sleepers,
+                       .account = s->runtime.on.account };
   tn_step step = { .inputs = inputs,
                    .outputs = outputs,
                    .n_inputs = p->n_inputs,
@@ -53,10 +54,11 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   tn__account *around = tn__account_now;
   const tn__stop *stop_around = tn__stop_now;
   if (__builtin_expect(stop_around != NULL, 0)) tn__stop_now = NULL;
-  step.deadline_ns = tn__step_deadline(s->on.timeout_ms);
-  tn__account_now = s->on.account;
-  tn_status st = s->execute == NULL ? tn_kit_step(p->executable, &step, err)
-                                    : tn__session_base_run(&s->on, s->execute, p->executable, &step, err);
+  step.deadline_ns = tn__step_deadline(s->runtime.on.timeout_ms);
+  tn__account_now = s->runtime.on.account;
+  tn_status st = s->runtime.execute == NULL
+                     ? tn_kit_step(p->executable, &step, err)
+                     : tn__session_base_run(&s->runtime.on, s->runtime.execute, p->executable, &step, err);
   if (env.crew != NULL) tn__step_dismiss(&env);
   tn__account_now = around;
   if (__builtin_expect(stop_around != NULL, 0)) tn__stop_now = stop_around;
@@ -71,7 +73,7 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
     tn__error_reset(err);
     return tn__eager_closed(s, err);
   }
-  return err == NULL || err->code != st ? tn__factory_status(s->on.factory, "execute", st, err) : st;
+  return err == NULL || err->code != st ? tn__factory_status(s->runtime.on.factory, "execute", st, err) : st;
 }
 
 /* Releases outputs after a failure. */

@@ -56,12 +56,12 @@ static tn_status keep(tn_eager_session *s, const tn_device_info *info, size_t nu
                          .model = tn__strdup(info->model == NULL ? "" : info->model),
                          .memory_bytes = info->memory_bytes };
   if (d.name == NULL || d.type == NULL || d.model == NULL ||
-      !tn__grow((void **)&s->devices, &s->device_room, s->n_devices + 1, sizeof *s->devices)) {
+      !tn__grow((void **)&s->runtime.devices, &s->runtime.device_room, s->n_devices + 1, sizeof *s->runtime.devices)) {
     free_texts(&d);
-    return tn__no_memory(err, "devices", sizeof *s->devices);
+    return tn__no_memory(err, "devices", sizeof *s->runtime.devices);
   }
   tn__device_parse(d.name, strlen(d.name), &d.parsed);
-  s->devices[s->n_devices++] = d;
+  s->runtime.devices[s->n_devices++] = d;
   return TN_OK;
 }
 
@@ -72,9 +72,9 @@ static tn_status add(tn_eager_session *s, const tn_device_info *info, size_t num
   tn__device_name parsed;
   bool seen;
   if (name == NULL || !tn__device_parse(name, strlen(name), &parsed))
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s': device '%.200s' has no well-formed name", s->on.info.name,
-                        name == NULL ? "" : name);
-  tn_status st = is_seen(s->on.options, &parsed, &seen, err);
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': device '%.200s' has no well-formed name",
+                        s->runtime.on.info.name, name == NULL ? "" : name);
+  tn_status st = is_seen(s->runtime.on.options, &parsed, &seen, err);
   if (st != TN_OK || !seen) return st;
   if (s->n_devices == MOST_DEVICES)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "an eager session has at most %d devices", MOST_DEVICES);
@@ -85,7 +85,7 @@ static tn_status list_cpus(tn_eager_session *s, tn_error *err)
 {
   char name[sizeof HOST_NAME + 24];
   tn_status st = TN_OK;
-  int64_t n = count_cpus(s->on.options);
+  int64_t n = count_cpus(s->runtime.on.options);
   for (int64_t i = 0; i < n && st == TN_OK; i++) {
     tn__snprintf(name, sizeof name, HOST_NAME "%lld", (long long)i);
     st = add(s, &(tn_device_info){ .name = name, .type = TN__HOST_DEVICE }, (size_t)i, err);
@@ -99,9 +99,9 @@ static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
 {
   for (size_t i = 0;; i++) {
     tn_device_info info = { .struct_size = sizeof info };
-    tn_status st = tn__session_base_device(&s->on, i, &info, err);
+    tn_status st = tn__session_base_device(&s->runtime.on, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
-    st = tn__factory_status(s->on.factory, "list_devices", st, err);
+    st = tn__factory_status(s->runtime.on.factory, "list_devices", st, err);
     if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus)
       st = add(s, &info, i, err);
     if (st != TN_OK) return st;
@@ -115,23 +115,23 @@ static tn_status list_runtime(tn_eager_session *s, tn_error *err)
 {
   tn_status st = list_type(s, true, err);
   s->n_cpus = s->n_devices;
-  return st == TN_OK && s->prepare_on != NULL && s->n_cpus > 0 ? list_type(s, false, err) : st;
+  return st == TN_OK && s->runtime.prepare_on != NULL && s->n_cpus > 0 ? list_type(s, false, err) : st;
 }
 
 tn_status tn__eager_devices_open(tn_eager_session *s, tn_error *err)
 {
-  s->soft = tn__option_number(s->on.options, TN__OPTION_allow_soft_placement) != 0;
-  tn_status st = s->on.slots->list_devices != NULL ? list_runtime(s, err) : list_cpus(s, err);
+  s->soft = tn__option_number(s->runtime.on.options, TN__OPTION_allow_soft_placement) != 0;
+  tn_status st = s->runtime.on.slots->list_devices != NULL ? list_runtime(s, err) : list_cpus(s, err);
   if (st != TN_OK || s->n_devices > 0) return st;
   return tn_error_set(
       err, TN_NOT_FOUND, "the eager session has no device of type " TN__HOST_DEVICE "%s", /* S-CFG-18 */
-      tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
+      tn__option_n_items(s->runtime.on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
 }
 
 void tn__eager_devices_close(tn_eager_session *s)
 {
-  for (uint32_t i = 0; i < s->n_devices; i++) free_texts(&s->devices[i]);
-  tn__free(s->devices, s->device_room * sizeof *s->devices);
+  for (uint32_t i = 0; i < s->n_devices; i++) free_texts(&s->runtime.devices[i]);
+  tn__free(s->runtime.devices, s->runtime.device_room * sizeof *s->runtime.devices);
 }
 
 tn_status tn_eager_session_device(const tn_eager_session *s, size_t i, tn_device_info *out, tn_error *err)
@@ -142,7 +142,7 @@ tn_status tn_eager_session_device(const tn_eager_session *s, size_t i, tn_device
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_device: out is NULL or its struct_size is not set");
   if (i >= s->n_devices)
     return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu requested, but the eager session has %u", i, s->n_devices);
-  const tn__eager_device *d = &s->devices[i];
+  const tn__eager_device *d = &s->runtime.devices[i];
   tn_device_info full = { .name = d->name, .type = d->type, .memory_bytes = d->memory_bytes, .model = d->model };
   size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
   full.struct_size = room;
@@ -159,12 +159,12 @@ tn_status tn__eager_device_find(const tn_eager_session *s, const char *device, u
   if (!tn__device_parse(device, strlen(device), &asked))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "malformed device '%.200s', wanted as '/device:CPU:0'", device);
   for (uint32_t i = 0; i < s->n_devices && *out == TN__EAGER_ANYWHERE; i++)
-    if (tn__device_matches(&asked, &s->devices[i].parsed)) *out = (uint16_t)i;
+    if (tn__device_matches(&asked, &s->runtime.devices[i].parsed)) *out = (uint16_t)i;
   if (*out != TN__EAGER_ANYWHERE) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT,
                       "the eager session on runtime '%s' has no device '%.200s' that it can run "
                       "operations on",
-                      s->on.info.name, device);
+                      s->runtime.on.info.name, device);
 }
 
 /* ---- where an operation runs ---- */
@@ -208,7 +208,7 @@ static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn
 static tn_status move(const tn_eager_op *op, size_t i, const tn__eager_slot *input, uint16_t to, tn_error *err)
 {
   const tn_eager_session *s = op->session;
-  const char *from = s->devices[input->device].name, *wanted = s->devices[to].name;
+  const char *from = s->runtime.devices[input->device].name, *wanted = s->runtime.devices[to].name;
   bool refused = s->policy == TN_EAGER_EXPLICIT || (s->policy == TN_EAGER_SILENT_FOR_INT32 && input->dtype != TN_INT32);
   if (refused)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
@@ -253,20 +253,20 @@ static bool is_host_memory(const tn_tensor *t)
 static tn_status copy_out(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
 {
   *out = NULL;
-  tn__plugin_call calling = tn__session_base_call(&s->on, "its copy");
+  tn__plugin_call calling = tn__session_base_call(&s->runtime.on, "its copy");
   tn__plugin_call_enter(&calling);
-  tn_status st = s->copy(s->on.self, s->on.runtime, t, s->devices[to].number, out, err);
+  tn_status st = s->runtime.copy(s->runtime.on.self, s->runtime.on.runtime, t, s->runtime.devices[to].number, out, err);
   tn__plugin_call_leave(&calling);
   if (st == TN_OK && *out == NULL)
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s': copy returned OK without a tensor", s->on.info.name);
-  return st == TN_OK ? TN_OK : tn__factory_status(s->on.factory, "copy", st, err);
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': copy returned OK without a tensor", s->runtime.on.info.name);
+  return st == TN_OK ? TN_OK : tn__factory_status(s->runtime.on.factory, "copy", st, err);
 }
 
 /* The copy is charged to the session's memory account. */
 static tn_status copy(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
 {
   tn__account *around = tn__account_now;
-  tn__account_now = s->on.account;
+  tn__account_now = s->runtime.on.account;
   tn_status st = tn__eager_is_away(s, to) ? copy_out(s, t, to, out, err) : tn_tensor_copy(t, out, err);
   tn__account_now = around;
   return st;

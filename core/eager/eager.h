@@ -31,7 +31,28 @@ extern _Thread_local tn__eager_frame *tn__eager_inside TN__THREAD_WORD; /* the s
 
 struct tn__eager_queue;  /* queue.h */
 struct tn__eager_device; /* devices.h */
-struct tn__eager_table;  /* cache.h */
+struct tn__eager_table; /* cache.h */
+/* The session's thread, which deletes tensors and, in asynchronous sessions, runs calls. */
+typedef struct tn__eager_worker {
+  bool has_thread; /* with IN_BACKGROUND */
+  pthread_t thread;
+  tn__mutex wake_mu;
+  tn__cond wake; /* with wake_mu */
+  bool stop;     /* guarded by wake_mu */
+} tn__eager_worker;
+
+/* What runs the calls: the runtime with its devices. */
+typedef struct tn__eager_backend {
+  tn__step_fn execute; /* the runtime's; NULL: the kit's */
+  tn__session_base on; /* the runtime, the options */
+  struct tn__eager_device *devices;
+  size_t device_room;
+  tn_status (*prepare_on)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
+                          tn_executable **out, tn_error *err); /* the runtime's, as `copy`; both or none */
+  tn_status (*copy)(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                    tn_tensor **out, tn_error *err);
+} tn__eager_backend;
+
 
 struct tn_eager_session {
   tn__gate calls;
@@ -42,7 +63,6 @@ struct tn_eager_session {
   bool soft;                /* option allow_soft_placement */
   uint32_t n_devices, n_cpus; /* of `devices`, which does not change while the session is open; CPUs come first */
   uint32_t tag;             /* part of each handle: handles of most other sessions are recognised */
-  tn__step_fn execute;      /* the runtime's; NULL: the kit's */
   struct tn__eager_queue *queue; /* NULL = not asynchronous */
   _Atomic(struct tn__eager_table *) table;            /* of named ops (cache.h); NULL = none yet */
   _Atomic(tn__eager_slot *) blocks[TN__EAGER_BLOCKS]; /* owned; NULL = not allocated yet */
@@ -64,18 +84,8 @@ struct tn_eager_session {
   tn__cond end;          /* signalled when `ended` is set */
   _Atomic uint32_t is_default; /* it is, or was, the default session of the process */
 
-  bool has_thread;       /* with IN_BACKGROUND */
-  pthread_t thread;
-  tn__mutex wake_mu;
-  tn__cond wake;         /* with wake_mu */
-  bool stop;             /* guarded by wake_mu */
-  tn__session_base on;         /* the runtime, the options */
-  struct tn__eager_device *devices;
-  size_t device_room;
-  tn_status (*prepare_on)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
-                          tn_executable **out, tn_error *err); /* the runtime's, as `copy`; both or none */
-  tn_status (*copy)(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
-                    tn_tensor **out, tn_error *err);
+  tn__eager_backend runtime;
+  tn__eager_worker worker;
 };
 
 /* gate.c */

@@ -24,7 +24,8 @@ tn_status tn__eager_closed(const tn_eager_session *s, tn_error *err)
 {
   if (tn__forked()) return tn__session_forked(err);
   if (atomic_load(&s->ending) == 0 && atomic_load(&s->closed) != 0) /* S-RST-04 */
-    return tn_error_set(err, TN_CANCELLED, "a reset of runtime '%s' has ended the eager session", s->on.info.name);
+    return tn_error_set(err, TN_CANCELLED, "a reset of runtime '%s' has ended the eager session",
+                        s->runtime.on.info.name);
   return tn_error_set(err, TN_FAILED_PRECONDITION, "the eager session has been closed");
 }
 

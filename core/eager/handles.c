@@ -57,7 +57,7 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
   if (st != TN_OK) return st;
   tn__eager_help(s);
   tn__account *around = tn__account_now;
-  tn__account_now = s->on.account;
+  tn__account_now = s->runtime.on.account;
   st = tn_tensor_from_data(dtype, dims, rank, data, bytes, &t, err);
   if (st == TN_RESOURCE_EXHAUSTED && tn__eager_reclaim(s)) {
     tn__error_reset(err);
@@ -177,7 +177,7 @@ tn_status tn_eager_device(tn_eager_session *s, tn_eager_handle handle, const cha
   if (st != TN_OK) return st;
   st = tn__eager_pin(s, handle, &slot, err);
   if (st == TN_OK) {
-    *out = s->devices[slot->device].name;
+    *out = s->runtime.devices[slot->device].name;
     tn__eager_unpin(s, slot);
   }
   tn__eager_leave(s, &frame, thread);

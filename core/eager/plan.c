@@ -12,7 +12,7 @@ static _Atomic uint64_t names; /* number of the next node name, unique in the pr
 void tn__eager_plan_destroy(tn_eager_session *s, tn__eager_plan *p)
 {
   if (p == NULL) return;
-  tn__session_base_release(&s->on, p->executable);
+  tn__session_base_release(&s->runtime.on, p->executable);
   tn__plan_unref(p->plan);
   tn__kernel_states_fini(&p->states);
   tn_graph_unref(p->graph);
@@ -193,19 +193,19 @@ typedef struct place {
  * the device has no kernel for it (TN_UNIMPLEMENTED). */
 static tn_status plan_prepare(tn_eager_session *s, tn__eager_plan *p, place *where, tn_error *err)
 {
-  if (where->asked == 0 || p->moved) return tn__session_base_prepare(&s->on, p->plan, &p->executable, err);
-  tn__plugin_call calling = tn__session_base_call(&s->on, "its prepare_on");
+  if (where->asked == 0 || p->moved) return tn__session_base_prepare(&s->runtime.on, p->plan, &p->executable, err);
+  tn__plugin_call calling = tn__session_base_call(&s->runtime.on, "its prepare_on");
   tn__plugin_call_enter(&calling);
-  tn_status st =
-      s->prepare_on(s->on.self, s->on.runtime, p->plan, s->devices[where->asked].number, &p->executable, err);
+  tn_status st = s->runtime.prepare_on(s->runtime.on.self, s->runtime.on.runtime, p->plan,
+                                       s->runtime.devices[where->asked].number, &p->executable, err);
   tn__plugin_call_leave(&calling);
   if (st == TN_OK && p->executable == NULL)
     return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare_on returned OK without an executable",
-                        s->on.info.name);
+                        s->runtime.on.info.name);
   if (st == TN_OK) return TN_OK;
   p->executable = NULL;
   where->refused = st == TN_UNIMPLEMENTED;
-  return tn__factory_status(s->on.factory, "prepare_on", st, err);
+  return tn__factory_status(s->runtime.on.factory, "prepare_on", st, err);
 }
 
 /* The inputs from whose values shapes follow, as bits; only the first 64. */
@@ -229,12 +229,12 @@ static tn_status plan_compile(tn_eager_session *s, tn__eager_plan *p, place *whe
     .n_fetches = p->n_outputs,
     .targets = &node,
     .n_targets = 1,
-    .level = s->on.level,
-    .max_layouts = s->on.max_layouts,
-    .disabled = s->on.disabled_passes,
+    .level = s->runtime.on.level,
+    .max_layouts = s->runtime.on.max_layouts,
+    .disabled = s->runtime.on.disabled_passes,
     .evaluate = tn__evaluate,
-    .want_kernels = s->on.want_kernels ? tn__registry_want_kernels : NULL,
-    .want_always = s->on.want_kernels_always,
+    .want_kernels = s->runtime.on.want_kernels ? tn__registry_want_kernels : NULL,
+    .want_always = s->runtime.on.want_kernels_always,
     .call_kernel = tn__call_kernel,
     .states = &p->states,
   };
@@ -299,7 +299,7 @@ static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype 
                                 tn__eager_plan **out, tn_error *err)
 {
   const tn_eager_session *s = op->session;
-  place where = { .asked = asked, .device = asked != 0 ? s->devices[asked].name : op->device };
+  place where = { .asked = asked, .device = asked != 0 ? s->runtime.devices[asked].name : op->device };
   tn_error why = TN_ERROR_INIT;
   if (asked == 0) return plan_make(op, &where, dtypes, n, feeds, out, err);
   tn_status st = plan_make(op, &where, dtypes, n, feeds, out, &why);
@@ -307,8 +307,8 @@ static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype 
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' asks for device '%s': %s", op->name, op->device,
                       tn_error_message(&why));
   } else if (where.refused) {
-    tn_log(TN_LOG_INFO, "eager op '%s' runs on '%s': %s", op->name, s->devices[0].name, tn_error_message(&why));
-    where.device = s->devices[0].name;
+    tn_log(TN_LOG_INFO, "eager op '%s' runs on '%s': %s", op->name, s->runtime.devices[0].name, tn_error_message(&why));
+    where.device = s->runtime.devices[0].name;
     st = plan_make(op, &where, dtypes, n, feeds, out, err);
   } else if (st != TN_OK) {
     tn_error_copy(err, &why);
@@ -364,7 +364,7 @@ static tn_status plan_find_or_make(tn_eager_op *op, const tn_dtype *dtypes, size
   *out = plan_find(op, dtypes, n, asked);
   if (*out == NULL) {
     st = plan_new(op, asked, dtypes, n, out, err);
-    if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->on.max_signatures) {
+    if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->runtime.on.max_signatures) {
       *mine = true; /* made for this call */
     } else if (st == TN_OK) {
       (*out)->next = atomic_load(&op->plans);

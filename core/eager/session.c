@@ -16,20 +16,21 @@ static _Atomic(tn_eager_session *) the_default; /* of the process */
 /* Finds the runtime's extension for single operations. */
 static tn_status need_eager(tn_eager_session *s, tn_error *err)
 {
-  const tn_session_factory *slots = s->on.slots;
-  tn__plugin_call calling = tn__session_base_call(&s->on, "its get_extension");
+  const tn_session_factory *slots = s->runtime.on.slots;
+  tn__plugin_call calling = tn__session_base_call(&s->runtime.on, "its get_extension");
   tn__plugin_call_enter(&calling);
   const tn_eager_runtime *eager =
-      slots->get_extension == NULL ? NULL : slots->get_extension(s->on.self, TN_EAGER_EXTENSION, 1);
+      slots->get_extension == NULL ? NULL : slots->get_extension(s->runtime.on.self, TN_EAGER_EXTENSION, 1);
   tn__plugin_call_leave(&calling);
   if (eager == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED,
-                        "runtime '%s' (%s) does not run single operations: it has no extension '%s'", s->on.info.name,
-                        s->on.info.file, TN_EAGER_EXTENSION);
-  s->execute = TN_HAS_FIELD(eager, tn_eager_runtime, execute) && eager->execute != NULL ? eager->execute : slots->step;
+                        "runtime '%s' (%s) does not run single operations: it has no extension '%s'",
+                        s->runtime.on.info.name, s->runtime.on.info.file, TN_EAGER_EXTENSION);
+  s->runtime.execute =
+      TN_HAS_FIELD(eager, tn_eager_runtime, execute) && eager->execute != NULL ? eager->execute : slots->step;
   if (TN_HAS_FIELD(eager, tn_eager_runtime, copy) && eager->prepare_on != NULL && eager->copy != NULL) {
-    s->prepare_on = eager->prepare_on;
-    s->copy = eager->copy;
+    s->runtime.prepare_on = eager->prepare_on;
+    s->runtime.copy = eager->copy;
   }
   return TN_OK;
 }
@@ -39,10 +40,10 @@ static tn_status open_runtime(tn_eager_session *s, const tn_eager_options *o, tn
 {
   s->strategy = o->strategy;
   s->policy = o->device_policy;
-  tn_status st = tn__session_base_read(&s->on, o->session, o->memory_limit_bytes, err);
-  if (st == TN_OK) st = tn__session_base_choose(&s->on, err);
+  tn_status st = tn__session_base_read(&s->runtime.on, o->session, o->memory_limit_bytes, err);
+  if (st == TN_OK) st = tn__session_base_choose(&s->runtime.on, err);
   if (st == TN_OK) st = need_eager(s, err);
-  return st == TN_OK ? tn__session_base_start(&s->on, err) : st;
+  return st == TN_OK ? tn__session_base_start(&s->runtime.on, err) : st;
 }
 
 /* True for the first caller. */
@@ -56,12 +57,12 @@ static bool mark_closed(tn_eager_session *s)
 static void tell_steps(tn_eager_session *s)
 {
   tn__sleepers_wake(&s->sleepers);
-  tn__cancel_notify_all(&s->on);
+  tn__cancel_notify_all(&s->runtime.on);
 }
 
 static tn_eager_session *session_of(tn__session_base *on)
 {
-  return (tn_eager_session *)((char *)on - offsetof(tn_eager_session, on));
+  return (tn_eager_session *)((char *)on - offsetof(tn_eager_session, runtime.on));
 }
 
 /* A reset. The session is no longer the default session. */
@@ -89,11 +90,11 @@ static void destroy(tn_eager_session *s)
   tn__eager_scopes_forget(s);
   tn__eager_blocks_destroy(s);
   tn__eager_devices_close(s);
-  tn__session_base_fini(&s->on);
+  tn__session_base_fini(&s->runtime.on);
   tn__sleepers_fini(&s->sleepers);
-  tn__cond_fini(&s->wake);
+  tn__cond_fini(&s->worker.wake);
   tn__cond_fini(&s->end);
-  tn__mutex_fini(&s->wake_mu);
+  tn__mutex_fini(&s->worker.wake_mu);
   tn__mutex_fini(&s->step_mu);
   tn__mutex_fini(&s->mu);
   tn__free_aligned(s, sizeof *s, _Alignof(tn_eager_session));
@@ -103,15 +104,15 @@ static void init(tn_eager_session *s)
 {
   memset(s, 0, sizeof *s);
   atomic_init(&s->refs, 1);
-  s->on.kind = &eager_session;
+  s->runtime.on.kind = &eager_session;
   s->tag = atomic_fetch_add(&next_tag, 1) % ((1u << TN__EAGER_TAG_BITS) - 1) + 1;
   s->destroy = destroy;
   tn__eager_gate_init(s);
   tn__mutex_init(&s->mu, "eager session", TN_RANK_SESSION);
   tn__mutex_init(&s->step_mu, "eager steps", TN_RANK_SESSION);
-  tn__mutex_init(&s->wake_mu, "eager thread", TN_RANK_PARKED);
+  tn__mutex_init(&s->worker.wake_mu, "eager thread", TN_RANK_PARKED);
   tn__cond_init(&s->end);
-  tn__cond_init(&s->wake);
+  tn__cond_init(&s->worker.wake);
   tn__sleepers_init(&s->sleepers);
 }
 
@@ -122,7 +123,7 @@ static void end_runtime(tn_eager_session *s)
   for (tn_eager_op *op = s->ops; op != NULL; op = op->next) tn__eager_plans_destroy(s, op);
   tn_graph_unref(s->library);
   s->library = NULL;
-  tn__session_base_end(&s->on);
+  tn__session_base_end(&s->runtime.on);
 }
 
 /* The threads are started last, when everything that they use is there. */
@@ -135,13 +136,13 @@ static tn_status create(const tn_eager_options *options, tn_eager_session **out,
   tn_status st = open_runtime(s, options, err);
   if (st == TN_OK) st = tn__eager_devices_open(s, err);
   if (st == TN_OK && options->async) st = tn__eager_queue_open(s, err);
-  if (st == TN_OK) st = tn__live_sessions_add(&s->on, err);
+  if (st == TN_OK) st = tn__live_sessions_add(&s->runtime.on, err);
   if (st == TN_OK && s->strategy == TN_EAGER_IN_BACKGROUND) st = tn__eager_thread_start(s, err);
   if (st == TN_OK) {
     *out = s;
     return TN_OK;
   }
-  tn__live_sessions_remove(&s->on);
+  tn__live_sessions_remove(&s->runtime.on);
   mark_closed(s);
   tn__eager_queue_close(s);
   end_runtime(s);
@@ -207,7 +208,7 @@ static void close_session(tn_eager_session *s)
   }
   tn__eager_frame frame = { s, tn__eager_inside }; /* deletions may call the session */
   tn__eager_inside = &frame;
-  tn__live_sessions_remove(&s->on);
+  tn__live_sessions_remove(&s->runtime.on);
   tell_steps(s);
   tn__eager_drain(s);
   tn__eager_queue_close(s);
@@ -244,7 +245,10 @@ void tn_eager_session_destroy(tn_eager_session *s)
   tn__eager_unref(s);
 }
 
-const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *s) { return s == NULL ? NULL : &s->on.info; }
+const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *s)
+{
+  return s == NULL ? NULL : &s->runtime.on.info;
+}
 
 /* ---- the session of the process ---- */
 

@@ -16,9 +16,9 @@ static size_t bytes_of(uint32_t block) { return ((size_t)TN__EAGER_BLOCK << bloc
 /* Wakes the session's thread. */
 static void wake(tn_eager_session *s)
 {
-  tn__mutex_lock(&s->wake_mu);
-  tn__cond_signal(&s->wake);
-  tn__mutex_unlock(&s->wake_mu);
+  tn__mutex_lock(&s->worker.wake_mu);
+  tn__cond_signal(&s->worker.wake);
+  tn__mutex_unlock(&s->worker.wake_mu);
 }
 
 /* Adds the slot to the unused ones of this thread's lane. The slot is in no other list, and its
@@ -39,7 +39,7 @@ static void eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
                           memory_order_relaxed);
     atomic_store_explicit(&slot->next, head, memory_order_relaxed);
   } while (!atomic_compare_exchange_weak(&lane->unused, &head, slot->number));
-  if (!s->has_thread) return;
+  if (!s->worker.has_thread) return;
   if (__builtin_expect(atomic_load(&s->asleep) != 0, 0)) {
     if (atomic_exchange(&s->asleep, 0) != 0) wake(s);
   } else if (__builtin_expect(depth == WAKE_DEPTH, 0)) {

@@ -56,7 +56,7 @@ static void fetch_tensor(const tn__eager_slot *slot)
  * a memory limit. */
 static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
 {
-  return t != NULL && t->bytes <= SPARE_BYTES && s->on.account == NULL && t->buffer->inside == t &&
+  return t != NULL && t->bytes <= SPARE_BYTES && s->runtime.on.account == NULL && t->buffer->inside == t &&
          t->buffer->managed == 0 && tn_tensor_is_exclusive(t);
 }
 
@@ -327,7 +327,7 @@ static void relieve(tn_eager_session *s)
 
 void tn__eager_help(tn_eager_session *s)
 {
-  if (!s->has_thread) return;
+  if (!s->worker.has_thread) return;
   tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
   uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire);
   if (__builtin_expect(atomic_load_explicit(&lane->backlog, memory_order_relaxed) != 0, 0)) {
@@ -346,18 +346,18 @@ void tn__eager_help(tn_eager_session *s)
  * its slot is seen by any_unused. */
 static bool sleep_or_tick(tn_eager_session *s, uint32_t *idle)
 {
-  tn__mutex_lock(&s->wake_mu);
-  if (!s->stop && *idle < TICKS) {
+  tn__mutex_lock(&s->worker.wake_mu);
+  if (!s->worker.stop && *idle < TICKS) {
     ++*idle;
-    tn__cond_wait_until(&s->wake, &s->wake_mu, tn__now_ns() + TICK_NS);
-  } else if (!s->stop) {
+    tn__cond_wait_until(&s->worker.wake, &s->worker.wake_mu, tn__now_ns() + TICK_NS);
+  } else if (!s->worker.stop) {
     atomic_store(&s->asleep, 1); /* a thread that puts a slot down after this sees it */
     if (any_unused(s)) atomic_store(&s->asleep, 0);
-    while (!s->stop && atomic_load(&s->asleep) != 0) tn__cond_wait(&s->wake, &s->wake_mu);
+    while (!s->worker.stop && atomic_load(&s->asleep) != 0) tn__cond_wait(&s->worker.wake, &s->worker.wake_mu);
     *idle = 0;
   }
-  bool on = !s->stop;
-  tn__mutex_unlock(&s->wake_mu);
+  bool on = !s->worker.stop;
+  tn__mutex_unlock(&s->worker.wake_mu);
   return on;
 }
 
@@ -374,22 +374,22 @@ static void *run_thread(void *session)
 
 tn_status tn__eager_thread_start(tn_eager_session *s, tn_error *err)
 {
-  int code = pthread_create(&s->thread, NULL, run_thread, s);
+  int code = pthread_create(&s->worker.thread, NULL, run_thread, s);
   if (code != 0)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "cannot start a thread for an eager session (system error %d)",
                         code);
-  s->has_thread = true;
+  s->worker.has_thread = true;
   return TN_OK;
 }
 
 void tn__eager_thread_end(tn_eager_session *s)
 {
-  if (!s->has_thread) return;
-  tn__mutex_lock(&s->wake_mu);
-  s->stop = true;
-  tn__cond_signal(&s->wake);
-  tn__mutex_unlock(&s->wake_mu);
-  tn__thread_join(s->thread);
+  if (!s->worker.has_thread) return;
+  tn__mutex_lock(&s->worker.wake_mu);
+  s->worker.stop = true;
+  tn__cond_signal(&s->worker.wake);
+  tn__mutex_unlock(&s->worker.wake_mu);
+  tn__thread_join(s->worker.thread);
 }
 
 /* ---- the end ---- */

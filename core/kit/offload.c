@@ -332,9 +332,9 @@ static tn__offloaded *publish(tn__layout *base, tn__offloaded *made)
 static bool is_worth_asking(tn_plan *plan, const tn__layout *base)
 {
   if (!base->fixed || base->segment->n_operands == 0) return true;
-  tn__mutex_lock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
   uint32_t n = base->segment->n_layouts;
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_unlock(&plan->caches.mu);
   return n <= MOST_LAYOUTS;
 }
 

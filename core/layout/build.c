@@ -241,8 +241,8 @@ static tn_status know(tn__layout_builder *b, const tn__plan_instr *instr, tn__pr
     pointers[instr->n_inputs + k] = &views[k];
   }
   if (st == TN_OK && computed > 0) {
-    st = b->plan->call_kernel(p->kernel, p->ctx.shape_state, pointers, instr->n_inputs, pointers + instr->n_inputs,
-                              instr->n_outputs, scratch, b->err);
+    st = b->plan->settings.call_kernel(p->kernel, p->ctx.shape_state, pointers, instr->n_inputs,
+                                       pointers + instr->n_inputs, instr->n_outputs, scratch, b->err);
     if (st != TN_OK) st = tn__kernel_status(instr->op, p->kernel->def, "compute", st, b->err);
   }
   tn__free_aligned(scratch, scratch_bytes, TN_ALIGN);

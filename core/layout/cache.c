@@ -70,7 +70,7 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
 static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *entries)
 {
   uint32_t generation = atomic_load(&plan->upgrade.generation);
-  tn__assert_held(&plan->mu);
+  tn__assert_held(&plan->caches.mu);
   for (tn__layout **at = &s->layouts; *at != NULL; at = &(*at)->next) {
     tn__layout *l = *at;
     if (l->generation != generation || !tn__layout_fits(plan, l, entries)) continue;
@@ -89,10 +89,10 @@ static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *e
  * after unlocking. plan->mu is held. */
 static tn__layout *insert_locked(tn_plan *plan, tn__segment *s, tn__layout *l)
 {
-  tn__assert_held(&plan->mu);
+  tn__assert_held(&plan->caches.mu);
   l->next = s->layouts;
   s->layouts = l;
-  if (++s->n_layouts <= plan->max_layouts) return NULL;
+  if (++s->n_layouts <= plan->settings.max_layouts) return NULL;
   tn__layout **at = &s->layouts;
   while ((*at)->next != NULL) at = &(*at)->next;
   tn__layout *old = *at;
@@ -111,7 +111,7 @@ static const tn__layout *base_of(const tn__layout *l) { return l->base != NULL ?
 static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entry *entries, const tn__layout **tried,
                              size_t n)
 {
-  tn__mutex_lock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
   tn__layout *l = s->n_operands == 0 ? NULL : s->layouts;
   for (; l != NULL; l = l->next) {
     bool fits = !l->fixed && l->generation == atomic_load(&plan->upgrade.generation) && same_shapes(l, entries);
@@ -119,7 +119,7 @@ static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entr
     if (fits) break;
   }
   if (l != NULL) atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_unlock(&plan->caches.mu);
   return l;
 }
 
@@ -141,9 +141,9 @@ static tn_status make(tn_plan *plan, tn__segment *s, const tn__entry *entries, t
 
 tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries, tn__layout **out, tn_error *err)
 {
-  tn__mutex_lock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
   *out = find_locked(plan, s, entries);
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_unlock(&plan->caches.mu);
   if (*out != NULL) return TN_OK;
 
   tn__layout *made;
@@ -159,7 +159,7 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   made->key = key;
   made->key_size = size;
 
-  tn__mutex_lock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
   tn__layout *old = NULL;
   *out = find_locked(plan, s, entries);
   if (*out == NULL) {
@@ -171,7 +171,7 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
     *out = made;
     made = NULL;
   }
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_unlock(&plan->caches.mu);
   tn__layout_unref(old);
   tn__layout_unref(made);
   return TN_OK;
@@ -183,18 +183,18 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
  * after its segment's list was emptied. Layouts are released without the lock. */
 static void drop_layouts(tn_plan *plan)
 {
-  tn__mutex_lock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
   atomic_fetch_add(&plan->upgrade.generation, 1);
   tn__plan_forget_kept(plan);
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_unlock(&plan->caches.mu);
   tn__plan_drop_workspaces(plan);
   for (uint32_t i = 0; i < plan->n_segments; i++) {
     tn__segment *s = &plan->segments[i];
-    tn__mutex_lock(&plan->mu);
+    tn__mutex_lock(&plan->caches.mu);
     tn__layout *layouts = s->layouts;
     s->layouts = NULL;
     s->n_layouts = 0;
-    tn__mutex_unlock(&plan->mu);
+    tn__mutex_unlock(&plan->caches.mu);
     while (layouts != NULL) {
       tn__layout *next = layouts->next;
       tn__layout_unref(layouts);

@@ -90,7 +90,8 @@ static double cost_of(const tn__layout_builder *b, uint32_t i)
 static tn_status find_tasks(tn__layout_builder *b)
 {
   size_t n = (size_t)(b->segment->end - b->segment->begin) + 1;
-  bool one = tn__plan_threads(b->plan) <= 1 && !atomic_load_explicit(&b->plan->scheduled, memory_order_relaxed);
+  bool one =
+      tn__plan_threads(b->plan) <= 1 && !atomic_load_explicit(&b->plan->settings.scheduled, memory_order_relaxed);
   if (one) return TN_OK;
   double *costs = tn__alloc_array(n, sizeof *costs);
   if (costs == NULL) return tn__builder_no_memory(b);

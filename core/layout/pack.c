@@ -164,25 +164,25 @@ void tn__packs_leave(tn__layout *layout)
   tn_plan *plan = layout->plan;
   struct tn__pack_use **end = &layout->packs;
   while (*end != NULL) end = &(*end)->next;
-  tn__mutex_lock(&plan->mu);
-  *end = plan->unfinished;
-  plan->unfinished = layout->packs;
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
+  *end = plan->caches.unfinished;
+  plan->caches.unfinished = layout->packs;
+  tn__mutex_unlock(&plan->caches.mu);
   layout->packs = NULL;
 }
 
 void tn__packs_forget(tn_plan *plan)
 {
-  tn__mutex_lock(&plan->mu);
-  struct tn__pack_use *uses = plan->unfinished;
-  plan->unfinished = NULL;
-  tn__mutex_unlock(&plan->mu);
+  tn__mutex_lock(&plan->caches.mu);
+  struct tn__pack_use *uses = plan->caches.unfinished;
+  plan->caches.unfinished = NULL;
+  tn__mutex_unlock(&plan->caches.mu);
   release(plan, uses);
 }
 
 void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
 {
-  tn__assert_held(&plan->mu);
+  tn__assert_held(&plan->caches.mu);
   *n = *bytes = 0;
   store *s = store_of(plan);
   if (s == NULL) return;

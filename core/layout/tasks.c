@@ -297,7 +297,7 @@ static bool is_large(const tn__segment *segment, const double *costs)
 tn_status tn__task_order_create(const tn_plan *plan, const tn__segment *segment, const double *costs,
                               tn__task_order **out, tn_error *err)
 {
-  bool scheduled = atomic_load_explicit(&plan->scheduled, memory_order_relaxed);
+  bool scheduled = atomic_load_explicit(&plan->settings.scheduled, memory_order_relaxed);
   uint32_t threads = tn__plan_threads(plan);
   *out = NULL;
   if (segment->kind != TN__SEGMENT_TAPE || (!scheduled && (threads <= 1 || segment->end - segment->begin < 2)))

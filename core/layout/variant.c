@@ -84,9 +84,9 @@ static tn__layout *copy(tn__layout *from)
 {
   tn__layout *l = tn__alloc(sizeof *l);
   if (l == NULL) return NULL;
-  tn__mutex_lock(&from->plan->mu); /* guards from->next */
+  tn__mutex_lock(&from->plan->caches.mu); /* guards from->next */
   *l = *from;
-  tn__mutex_unlock(&from->plan->mu);
+  tn__mutex_unlock(&from->plan->caches.mu);
   atomic_init(&l->refs, 1);
   l->next = NULL;
   l->key = NULL;

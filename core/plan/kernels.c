@@ -31,11 +31,11 @@ static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, t
 /* Creates the kernel's state. The state of a stateful node belongs to the session and is created once (S-EXE-20). */
 static tn_status need_state(const tn_plan *plan, const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
 {
-  kernel->kept = tn__kernel_states_want(plan->states, op, kernel->def);
+  kernel->kept = tn__kernel_states_want(plan->settings.states, op, kernel->def);
   if (!kernel->kept) return create_state(op, kernel, err);
-  if (tn__kernel_states_find(plan->states, op, kernel->def, &kernel->state)) return TN_OK;
+  if (tn__kernel_states_find(plan->settings.states, op, kernel->def, &kernel->state)) return TN_OK;
   tn_status st = create_state(op, kernel, err);
-  if (st == TN_OK && !tn__kernel_states_keep(plan->states, op, kernel->def, &kernel->state))
+  if (st == TN_OK && !tn__kernel_states_keep(plan->settings.states, op, kernel->def, &kernel->state))
     st = tn__no_memory(err, "state of a kernel", 0);
   return st;
 }
@@ -144,7 +144,7 @@ static void upgrade(tn_plan *plan)
     }
     tn_error_clear(&why);
   }
-  if (changed) plan->layouts->drop(plan);
+  if (changed) plan->caches.layouts->drop(plan);
   tn_log(TN_LOG_DEBUG, "a plan of %u instructions %s", plan->n_instrs,
          changed ? "takes faster kernels from now on" : "has no faster kernels");
 }

@@ -17,7 +17,7 @@ tn_plan *tn__plan_ref(tn_plan *plan)
 void tn__plan_drop_workspaces(tn_plan *plan)
 {
   for (size_t i = 0; i < TN__MAX_IDLE; i++) {
-    tn__workspace *w = atomic_exchange(&plan->idle[i].at, NULL);
+    tn__workspace *w = atomic_exchange(&plan->caches.idle[i].at, NULL);
     if (w != NULL) atomic_load(&tn__workspace_destroy)(plan, w);
   }
 }
@@ -26,19 +26,19 @@ void tn__plan_unref(tn_plan *plan)
 {
   if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
   tn__plan_drop_workspaces(plan);
-  if (plan->layouts != NULL) plan->layouts->end(plan);
+  if (plan->caches.layouts != NULL) plan->caches.layouts->end(plan);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
     tn__plan_kernels_destroy(tn__instr_kernels(&plan->instrs[i]));
     tn__instr_callees_destroy(atomic_load(&plan->instrs[i].callees));
     tn__plan_frame_destroy(plan->instrs[i].frame);
   }
-  if (plan->owns_callees) tn__callees_destroy(plan->callees);
+  if (plan->caches.owns_callees) tn__callees_destroy(plan->caches.callees);
   for (uint32_t i = 0; i < plan->n_values; i++) {
     tn_tensor_unref(plan->values[i].constant);
     tn_tensor_unref(plan->values[i].elements);
     tn__recipe_unref(plan->values[i].recipe);
   }
-  tn__mutex_fini(&plan->mu);
+  tn__mutex_fini(&plan->caches.mu);
   tn_graph_unref(plan->extra);
   for (uint32_t i = 0; i < plan->n_inlined; i++) tn_graph_unref(plan->inlined[i]);
   tn_graph_unref(plan->graph);
@@ -101,7 +101,7 @@ void tn__instr_callees_destroy(tn__instr_callees *known)
 
 void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
 {
-  atomic_store_explicit(&plan->threads, threads, memory_order_relaxed);
+  atomic_store_explicit(&plan->settings.threads, threads, memory_order_relaxed);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
     const tn__plan_frame *f = plan->instrs[i].frame;
     if (f == NULL) continue;
@@ -113,7 +113,7 @@ void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
 
 void tn__plan_set_scheduled(tn_plan *plan)
 {
-  atomic_store_explicit(&plan->scheduled, true, memory_order_relaxed);
+  atomic_store_explicit(&plan->settings.scheduled, true, memory_order_relaxed);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
     const tn__plan_frame *f = plan->instrs[i].frame;
     if (f == NULL) continue;

@@ -186,6 +186,33 @@ typedef struct tn__plan_upgrade {
   _Atomic uint32_t generation; /* of the kernels; changed under plan->mu. Layouts of older ones are not kept */
 } tn__plan_upgrade;
 
+/* Settings of the session, for the program and for the functions that it calls. */
+typedef struct tn__plan_settings {
+  int32_t level;
+  uint32_t max_layouts;
+  char *disabled; /* as in the spec; in the arena; NULL = none */
+  bool want_always;
+  tn__call_kernel_fn call_kernel; /* NULL = nothing is computed with a layout */
+  tn__evaluate_fn evaluate;       /* for recipes */
+  struct tn__kernel_states *states; /* as in the spec: borrowed */
+  _Atomic uint32_t threads; /* maximum threads that share the loops of kernels; 0 = not set, which means 1 */
+  _Atomic bool scheduled;   /* a scheduler runs its tasks (core/layout/tasks.h) */
+} tn__plan_settings;
+
+/* What steps leave for the next ones: layouts, packed constants, plans of functions, workspaces. */
+typedef struct tn__plan_caches {
+  const tn__layout_calls *layouts; /* static */
+  tn__mutex mu; /* guards the segments' lists of layouts, and fields that say so. Held briefly, not while kernels run */
+  struct tn__pack_use *unfinished; /* packed constants of a layout that ran out of time; guarded by mu
+                                    * (core/layout/pack.c) */
+  bool owns_callees;
+  struct tn__callees *callees; /* plans of functions; thread-safe. Owned if owns_callees, else the outer plan's */
+  struct { /* idle workspaces; taken and put back by atomic exchange, without a lock */
+    _Atomic(tn__workspace *) at;
+    char apart[64 - sizeof(void *)]; /* each entry has its own cache line, since threads use different ones */
+  } idle[TN__MAX_IDLE];
+} tn__plan_caches;
+
 struct tn_plan {
   _Atomic uint32_t refs;
 
@@ -218,29 +245,9 @@ struct tn_plan {
   struct tn__partial_plan *partial; /* of a partial run (partial_plan.h); NULL = of a whole one */
   tn__plan_notes notes;
 
-  /* Settings of its session, for the program and for the functions that it calls. */
-  int32_t level;
-  uint32_t max_layouts;
-  char *disabled; /* as in the spec; in the arena; NULL = none */
-  bool want_always;
-  tn__call_kernel_fn call_kernel; /* NULL = nothing is computed with a layout */
-  tn__evaluate_fn evaluate;       /* for recipes */
-  struct tn__kernel_states *states; /* as in the spec: borrowed */
-  _Atomic uint32_t threads; /* maximum threads that share the loops of kernels; 0 = not set, which means 1 */
-  _Atomic bool scheduled;   /* a scheduler runs its tasks (core/layout/tasks.h) */
-
-  /* Caches. */
+  tn__plan_settings settings;
   tn__plan_upgrade upgrade;
-  const tn__layout_calls *layouts; /* static */
-  tn__mutex mu; /* guards the segments' lists of layouts, and fields that say so. Held briefly, not while kernels run */
-  struct tn__pack_use *unfinished; /* packed constants of a layout that ran out of time; guarded by mu
-                                    * (core/layout/pack.c) */
-  bool owns_callees;
-  struct tn__callees *callees; /* plans of functions; thread-safe. Owned if owns_callees, else the outer plan's */
-  struct { /* idle workspaces; taken and put back by atomic exchange, without a lock */
-    _Atomic(tn__workspace *) at;
-    char apart[64 - sizeof(void *)]; /* each entry has its own cache line, since threads use different ones */
-  } idle[TN__MAX_IDLE];
+  tn__plan_caches caches;
 };
 
 /* Thread-safe. NULL is allowed. */
@@ -283,7 +290,7 @@ void tn__plan_instruction(const tn_plan *plan, uint32_t i, tn_plan_instruction *
 void tn__plan_set_threads(tn_plan *plan, uint32_t threads);
 static inline uint32_t tn__plan_threads(const tn_plan *plan)
 {
-  uint32_t n = atomic_load_explicit(&plan->threads, memory_order_relaxed);
+  uint32_t n = atomic_load_explicit(&plan->settings.threads, memory_order_relaxed);
   return n > 1 ? n : 1;
 }
 

@@ -111,9 +111,9 @@ static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_
 /* The nodes borrow the operations of the body, so the ir keeps a reference to its graph. */
 static tn_status keep_graph(tn__ir *ir, const tn__function_instance *f)
 {
-  if (!tn__grow((void **)&ir->inlined, &ir->inlined_room, ir->n_inlined + 1, sizeof *ir->inlined))
+  if (!tn__grow((void **)&ir->made.inlined, &ir->made.inlined_room, ir->made.n_inlined + 1, sizeof *ir->made.inlined))
     return tn__ir_no_memory(ir);
-  ir->inlined[ir->n_inlined++] = tn_graph_ref(f->graph);
+  ir->made.inlined[ir->made.n_inlined++] = tn_graph_ref(f->graph);
   return TN_OK;
 }
 

@@ -37,7 +37,7 @@ static inline bool tn__is_inlinable(const tn_operation *op)
 /* Counter of nodes made from functions, shared by everything that is compiled for one plan. */
 static inline size_t *tn__inlined_nodes(tn__ir *ir)
 {
-  return ir->spec->inlined_nodes != NULL ? ir->spec->inlined_nodes : &ir->n_inlined_nodes;
+  return ir->spec->inlined_nodes != NULL ? ir->spec->inlined_nodes : &ir->made.n_inlined_nodes;
 }
 /* Inlines the call. If *done is false, it remains a call and its own node must be added. */
 tn_status tn__prune_inline(tn__pruner *c, tn_operation *op, bool *done);

@@ -486,8 +486,8 @@ tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spe
   tn__pruner c = { .ir = ir, .graph = graph, .spec = spec, .feeds = ir->inputs, .fetches = ir->outputs };
   if (st == TN_OK) st = tn__prune(&c);
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) ir->values[ir->outputs[i]].n_uses++;
-  ir->n_graph = c.n_ops;
-  ir->n_needed = ir->n_live;
+  ir->notes.n_graph = c.n_ops;
+  ir->notes.n_needed = ir->n_live;
   return st;
 }
 

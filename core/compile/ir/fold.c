@@ -39,9 +39,9 @@ static bool evaluate(tn__ir *ir, const tn__ir_node *node, tn_tensor **inputs, tn
     st = tn__ir_elements(ir, tn__ir_input(ir, node, i), &inputs[i], &why);
     if (st == TN_OK) bytes += inputs[i]->bytes;
   }
-  tn__evaluate_limits limits = { bytes > MAX_BYTES ? bytes : MAX_BYTES, MAX_NS - ir->folded_ns };
+  tn__evaluate_limits limits = { bytes > MAX_BYTES ? bytes : MAX_BYTES, MAX_NS - ir->notes.folded_ns };
   if (st == TN_OK) st = ir->spec->evaluate(node->op, inputs, node->n_inputs, outputs, node->n_outputs, &limits, &why);
-  ir->folded_ns = MAX_NS - limits.ns;
+  ir->notes.folded_ns = MAX_NS - limits.ns;
   for (uint32_t i = 0; i < node->n_inputs; i++) tn_tensor_unref(inputs[i]);
   tn_error_clear(&why);
   return st == TN_OK;

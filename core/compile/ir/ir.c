@@ -33,11 +33,11 @@ void tn__ir_fini(tn__ir *ir)
   tn__free(ir->edges, ir->edge_room * sizeof *ir->edges);
   tn__free(ir->inputs, (ir->spec->n_feeds + 1) * sizeof *ir->inputs);
   tn__free(ir->outputs, (ir->spec->n_fetches + 1) * sizeof *ir->outputs);
-  tn__free(ir->passes, ir->pass_room * sizeof *ir->passes);
-  tn__free(ir->rewrites, ir->rewrite_room * sizeof *ir->rewrites);
-  tn_graph_unref(ir->extra);
-  for (size_t i = 0; i < ir->n_inlined; i++) tn_graph_unref(ir->inlined[i]);
-  tn__free(ir->inlined, ir->inlined_room * sizeof *ir->inlined);
+  tn__free(ir->notes.passes, ir->notes.pass_room * sizeof *ir->notes.passes);
+  tn__free(ir->notes.rewrites, ir->notes.rewrite_room * sizeof *ir->notes.rewrites);
+  tn_graph_unref(ir->made.extra);
+  for (size_t i = 0; i < ir->made.n_inlined; i++) tn_graph_unref(ir->made.inlined[i]);
+  tn__free(ir->made.inlined, ir->made.inlined_room * sizeof *ir->made.inlined);
 }
 
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err)

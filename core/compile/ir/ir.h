@@ -42,6 +42,24 @@ typedef struct tn__ir_node {
   uint32_t feed; /* 1 + the number of the feed given here during a partial run; 0 = none (import/partial.c) */
 } tn__ir_node;
 
+/* What the passes did, for the report of the plan. */
+typedef struct tn__ir_notes {
+  tn__pass_note *passes;  /* what each run of a pass did */
+  tn__rewrite_note *rewrites;
+  size_t n_passes, pass_room, n_rewrites, rewrite_room;
+  size_t n_graph, n_needed; /* number of nodes: of the graph, and after import */
+  double folded_ns;  /* estimated time for all nodes folded so far */
+} tn__ir_notes;
+
+/* Operations that are not in the graph: made by passes, or by inlining functions. */
+typedef struct tn__ir_made {
+  tn_graph *extra;       /* operations made by passes; owned reference; NULL = none yet */
+  tn_graph **inlined;    /* bodies of inlined functions, which hold some of the operations; owned references */
+  size_t n_inlined, inlined_room;
+  size_t n_inlined_nodes; /* the inline budget's counter, if the spec has none (import/inline.h) */
+  uint32_t n_extra;       /* counter for unique names in `extra` */
+} tn__ir_made;
+
 typedef struct tn__ir {
   tn_graph *graph;                /* borrowed */
   const tn__signature_spec *spec; /* borrowed */
@@ -52,19 +70,11 @@ typedef struct tn__ir {
   uint32_t *outputs; /* value of each fetch */
   size_t n_nodes, node_room, n_values, value_room, n_edges, edge_room, n_live;
   uint32_t first, last;  /* ends of the order; TN__NONE = no nodes */
-  tn_graph *extra;       /* operations made by passes; owned reference; NULL = none yet */
-  tn_graph **inlined;    /* bodies of inlined functions, which hold some of the operations; owned references */
-  size_t n_inlined, inlined_room;
-  size_t n_inlined_nodes; /* the inline budget's counter, if the spec has none (import/inline.h) */
-  uint32_t n_extra;       /* counter for unique names in `extra` */
-  tn__pass_note *passes;  /* what each run of a pass did */
-  tn__rewrite_note *rewrites;
-  size_t n_passes, pass_room, n_rewrites, rewrite_room;
-  size_t n_graph, n_needed; /* number of nodes: of the graph, and after import */
+  tn__ir_made made;
+  tn__ir_notes notes;
   bool has_branches; /* some value may be dead */
   bool partial;      /* of a partial run: nodes stand for its feeds */
   bool asked;        /* kernel plugins were requested, so steps need not request them */
-  double folded_ns;  /* estimated time for all nodes folded so far */
   tn_error *err;     /* the caller's; receives the text of every failure */
 } tn__ir;
 

@@ -4,6 +4,6 @@
 
 tn_status tn__pass_inline(tn__ir *ir, size_t *changes)
 {
-  *changes += ir->n_inlined;
+  *changes += ir->made.n_inlined;
   return TN_OK;
 }

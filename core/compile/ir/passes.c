@@ -79,10 +79,12 @@ tn_status tn__passes_check(const char *list, tn_error *err)
 /* Runs a pass unless it is off, and appends a note of it for reports. */
 static tn_status run(tn__ir *ir, const pass *p)
 {
-  if (!tn__grow((void **)&ir->passes, &ir->pass_room, ir->n_passes + 1, sizeof *ir->passes))
+  if (!tn__grow((void **)&ir->notes.passes, &ir->notes.pass_room, ir->notes.n_passes + 1, sizeof *ir->notes.passes))
     return tn__ir_no_memory(ir);
-  tn__pass_note *note = &ir->passes[ir->n_passes++];
-  *note = (tn__pass_note){ .name = p->name, .nodes = (uint32_t)ir->n_live, .first_rewrite = (uint32_t)ir->n_rewrites,
+  tn__pass_note *note = &ir->notes.passes[ir->notes.n_passes++];
+  *note = (tn__pass_note){ .name = p->name,
+                           .nodes = (uint32_t)ir->n_live,
+                           .first_rewrite = (uint32_t)ir->notes.n_rewrites,
                            .off = tn__pass_is_off(ir->spec, p->name) };
   size_t changes = 0;
   if (note->off) return TN_OK;
@@ -91,7 +93,7 @@ static tn_status run(tn__ir *ir, const pass *p)
   tn__ir_sweep(ir);
   note->changes = (uint32_t)changes;
   note->nodes = (uint32_t)ir->n_live;
-  note->n_rewrites = (uint32_t)ir->n_rewrites - note->first_rewrite;
+  note->n_rewrites = (uint32_t)ir->notes.n_rewrites - note->first_rewrite;
   tn_log(TN_LOG_DEBUG, "pass '%s': %zu changes, %zu nodes left", p->name, changes, ir->n_live);
   return TN_OK;
 }

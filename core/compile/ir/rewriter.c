@@ -83,7 +83,7 @@ int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims)
 
 static tn_status ensure_extra(tn__ir *ir)
 {
-  return ir->extra != NULL ? TN_OK : tn_graph_create(&ir->extra, ir->err);
+  return ir->made.extra != NULL ? TN_OK : tn_graph_create(&ir->made.extra, ir->err);
 }
 
 tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t like)
@@ -94,10 +94,10 @@ tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t
   tn__text name;
   tn__text_init(&name, SIZE_MAX);
   tn__text_puts(&name, tn_operation_name(from));
-  if (tn_graph_find(ir->extra, tn__text_get(&name)) != NULL)
-    tn__text_printf(&name, TN__MADE_NAME "%u", (unsigned)++ir->n_extra);
+  if (tn_graph_find(ir->made.extra, tn__text_get(&name)) != NULL)
+    tn__text_printf(&name, TN__MADE_NAME "%u", (unsigned)++ir->made.n_extra);
   tn_operation_builder *b = NULL;
-  if (!name.failed) b = tn_operation_begin(ir->extra, op, tn__text_get(&name), TN__BUILD_FOREIGN_INPUTS);
+  if (!name.failed) b = tn_operation_begin(ir->made.extra, op, tn__text_get(&name), TN__BUILD_FOREIGN_INPUTS);
   tn__text_fini(&name);
   if (b != NULL) tn_operation_set_device(b, tn_operation_device(from));
   return b;
@@ -202,10 +202,10 @@ tn_status tn_rewrite_add_constant(tn_rewriter *rw, tn_tensor *tensor, uint32_t *
   *value = TN_NO_NODE;
   tn_status st = ensure_extra(ir);
   if (st != TN_OK) return tn__no_memory(err, "plan", 0);
-  do tn__snprintf(name, sizeof name, "constant_%u", (unsigned)++ir->n_extra);
-  while (tn_graph_find(ir->extra, name) != NULL);
+  do tn__snprintf(name, sizeof name, "constant_%u", (unsigned)++ir->made.n_extra);
+  while (tn_graph_find(ir->made.extra, name) != NULL);
   tn_output output;
-  st = tn__graph_add_constant(ir->extra, name, tensor, &output, err);
+  st = tn__graph_add_constant(ir->made.extra, name, tensor, &output, err);
   return st == TN_OK ? tn__ir_add_constant(ir, tensor, TN__NONE, output, value) : st;
 }
 
@@ -223,13 +223,14 @@ void tn_rewrite_replace(tn_rewriter *rw, uint32_t from, uint32_t to)
 /* Counts one application of a rewrite for the report of the current pass. */
 static tn_status count(tn__ir *ir, const tn_rewrite_def *def)
 {
-  size_t i = ir->passes[ir->n_passes - 1].first_rewrite;
-  while (i < ir->n_rewrites && strcmp(ir->rewrites[i].name, def->name) != 0) i++;
-  if (i == ir->n_rewrites) {
-    if (!tn__grow((void **)&ir->rewrites, &ir->rewrite_room, i + 1, sizeof *ir->rewrites)) return tn__ir_no_memory(ir);
-    ir->rewrites[ir->n_rewrites++] = (tn__rewrite_note){ .name = def->name };
+  size_t i = ir->notes.passes[ir->notes.n_passes - 1].first_rewrite;
+  while (i < ir->notes.n_rewrites && strcmp(ir->notes.rewrites[i].name, def->name) != 0) i++;
+  if (i == ir->notes.n_rewrites) {
+    if (!tn__grow((void **)&ir->notes.rewrites, &ir->notes.rewrite_room, i + 1, sizeof *ir->notes.rewrites))
+      return tn__ir_no_memory(ir);
+    ir->notes.rewrites[ir->notes.n_rewrites++] = (tn__rewrite_note){ .name = def->name };
   }
-  ir->rewrites[i].count++;
+  ir->notes.rewrites[i].count++;
   return TN_OK;
 }
 

@@ -240,15 +240,17 @@ static tn_status allocate(emitter *e)
 /* Copies what passes did, for reports. */
 static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
 {
-  plan->notes.passes = tn__arena_array(&plan->arena, ir->n_passes, sizeof *plan->notes.passes);
-  plan->notes.rewrites = tn__arena_array(&plan->arena, ir->n_rewrites, sizeof *plan->notes.rewrites);
+  plan->notes.passes = tn__arena_array(&plan->arena, ir->notes.n_passes, sizeof *plan->notes.passes);
+  plan->notes.rewrites = tn__arena_array(&plan->arena, ir->notes.n_rewrites, sizeof *plan->notes.rewrites);
   if (plan->notes.passes == NULL || plan->notes.rewrites == NULL) return tn__ir_no_memory(ir);
-  if (ir->n_passes > 0) __builtin_memcpy(plan->notes.passes, ir->passes, ir->n_passes * sizeof *ir->passes);
-  if (ir->n_rewrites > 0) __builtin_memcpy(plan->notes.rewrites, ir->rewrites, ir->n_rewrites * sizeof *ir->rewrites);
-  plan->notes.n_passes = (uint32_t)ir->n_passes;
-  plan->notes.n_rewrites = (uint32_t)ir->n_rewrites;
-  plan->notes.n_graph_nodes = (uint32_t)ir->n_graph;
-  plan->notes.n_needed_nodes = (uint32_t)ir->n_needed;
+  if (ir->notes.n_passes > 0)
+    __builtin_memcpy(plan->notes.passes, ir->notes.passes, ir->notes.n_passes * sizeof *ir->notes.passes);
+  if (ir->notes.n_rewrites > 0)
+    __builtin_memcpy(plan->notes.rewrites, ir->notes.rewrites, ir->notes.n_rewrites * sizeof *ir->notes.rewrites);
+  plan->notes.n_passes = (uint32_t)ir->notes.n_passes;
+  plan->notes.n_rewrites = (uint32_t)ir->notes.n_rewrites;
+  plan->notes.n_graph_nodes = (uint32_t)ir->notes.n_graph;
+  plan->notes.n_needed_nodes = (uint32_t)ir->notes.n_needed;
   plan->notes.n_nodes = (uint32_t)ir->n_live;
   return TN_OK;
 }
@@ -291,10 +293,10 @@ static tn_status add_contexts(emitter *e)
 /* The instructions borrow operations of inlined bodies, so the plan keeps references to their graphs. */
 static tn_status keep_bodies(tn__ir *ir, tn_plan *plan)
 {
-  plan->inlined = tn__arena_array(&plan->arena, ir->n_inlined, sizeof *plan->inlined);
+  plan->inlined = tn__arena_array(&plan->arena, ir->made.n_inlined, sizeof *plan->inlined);
   if (plan->inlined == NULL) return tn__ir_no_memory(ir);
-  while (plan->n_inlined < ir->n_inlined) {
-    plan->inlined[plan->n_inlined] = tn_graph_ref(ir->inlined[plan->n_inlined]);
+  while (plan->n_inlined < ir->made.n_inlined) {
+    plan->inlined[plan->n_inlined] = tn_graph_ref(ir->made.inlined[plan->n_inlined]);
     plan->n_inlined++;
   }
   return TN_OK;
@@ -315,6 +317,6 @@ tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
     st = add_output(&e, i, tn__ir_value_of(ir, ir->outputs[i]));
   if (st == TN_OK) st = add_contexts(&e);
   tn__contexts_fini(&e.contexts);
-  plan->extra = tn_graph_ref(ir->extra);
+  plan->extra = tn_graph_ref(ir->made.extra);
   return st == TN_OK ? keep_bodies(ir, plan) : st;
 }

@@ -46,7 +46,7 @@ static bool follows_from_shapes(const tn_plan *plan, const tn__plan_instr *instr
 
 static void mark_from_shapes(tn_plan *plan)
 {
-  for (uint32_t i = 0; i < plan->n_instrs && plan->call_kernel != NULL; i++) {
+  for (uint32_t i = 0; i < plan->n_instrs && plan->settings.call_kernel != NULL; i++) {
     const tn__plan_instr *instr = &plan->instrs[i];
     if (!follows_from_shapes(plan, instr)) continue;
     for (uint32_t k = 0; k < instr->n_outputs; k++) plan->values[tn__instr_outputs(plan, instr)[k]].from_shapes = true;

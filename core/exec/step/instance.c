@@ -66,7 +66,8 @@ static tn_status instance_make(tn__layout *layout, const tn__workspace *workspac
  * layouts; the least recently used is evicted. */
 static void instance_push(const tn_plan *plan, tn__instance **list, tn__instance *i)
 {
-  uint32_t most = plan->max_layouts < TN__MAX_INSTANCES ? plan->max_layouts : TN__MAX_INSTANCES, n = 1;
+  uint32_t most = plan->settings.max_layouts < TN__MAX_INSTANCES ? plan->settings.max_layouts : TN__MAX_INSTANCES,
+           n = 1;
   i->next = *list;
   *list = i;
   while (i->next != NULL && n < most) {

@@ -97,7 +97,7 @@ static inline uint32_t own_place(void) { return tn__thread_place(TN__MAX_IDLE); 
 static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
 {
   for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
-    _Atomic(tn__workspace *) *place = &plan->idle[(own + k) % TN__MAX_IDLE].at;
+    _Atomic(tn__workspace *) *place = &plan->caches.idle[(own + k) % TN__MAX_IDLE].at;
     if (atomic_load_explicit(place, memory_order_relaxed) == NULL) continue;
     tn__workspace *w = atomic_exchange_explicit(place, NULL, memory_order_acq_rel);
     if (w != NULL) return w;
@@ -108,7 +108,7 @@ static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
 tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
 {
   uint32_t own = own_place();
-  tn__workspace *w = atomic_exchange_explicit(&plan->idle[own].at, NULL, memory_order_acq_rel);
+  tn__workspace *w = atomic_exchange_explicit(&plan->caches.idle[own].at, NULL, memory_order_acq_rel);
   if (__builtin_expect(w == NULL, 0)) {
     w = take_elsewhere(plan, own, err);
     if (w == NULL) return NULL;
@@ -151,7 +151,7 @@ static void put_elsewhere(tn_plan *plan, tn__workspace *w, uint32_t own)
 {
   for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
     tn__workspace *none = NULL;
-    if (atomic_compare_exchange_strong(&plan->idle[(own + k) % TN__MAX_IDLE].at, &none, w)) return;
+    if (atomic_compare_exchange_strong(&plan->caches.idle[(own + k) % TN__MAX_IDLE].at, &none, w)) return;
   }
   workspace_free(plan, w);
 }
@@ -165,7 +165,7 @@ void tn__workspace_put(tn_plan *plan, tn__workspace *w)
     return;
   }
   uint32_t own = w->place; /* read before the exchange, after which another thread may take the workspace */
-  tn__workspace *old = atomic_exchange_explicit(&plan->idle[own].at, w, memory_order_acq_rel);
+  tn__workspace *old = atomic_exchange_explicit(&plan->caches.idle[own].at, w, memory_order_acq_rel);
   if (__builtin_expect(old != NULL, 0)) put_elsewhere(plan, old, own);
   /* If the kernels were replaced since the check above, the idle workspaces may have been freed
    * before this one was put there: free them again. */

@@ -104,7 +104,7 @@ static tn_status read_all(tn__importer *im, tn__import_record **record)
 /* Reserves room for all nodes. Charged per node, not by the growth of the storage: that depends on the graph's size. */
 static tn_status reserve(tn__importer *im)
 {
-  size_t bytes, one = NODE_BYTES + (im->renames ? TN__IMPORT_ENTRY : 0);
+  size_t bytes, one = NODE_BYTES + (im->names.renames ? TN__IMPORT_ENTRY : 0);
   if (!tn__size_mul(im->n_nodes, one, &bytes) || !tn__arena_charge(&im->graph->arena, bytes)) return no_memory(im);
   return tn__graph_reserve(im->graph, im->n_nodes, im->err);
 }

@@ -35,6 +35,18 @@ typedef struct tn__mapping {
   bool there;    /* the file has this output, although no input may name it */
 } tn__mapping;
 
+/* Names of new nodes (names.c). */
+typedef struct tn__importer_names {
+  bool renames;      /* names of nodes may differ from those in the file: `nodes` maps them */
+  tn__map nodes;     /* names in the file to operations, or to &tn__import_left_out */
+  tn__slice prefix;  /* with its slash */
+  tn__slices taken;  /* names in the graph that new ones may collide with, sorted */
+  tn__slices coming; /* names in the file, sorted */
+  tn__map unique;    /* changed names: name in the file to the new one */
+  char *text;        /* buffer for composing a name */
+  size_t text_room;
+} tn__importer_names;
+
 typedef struct tn__importer {
   tn_graph *graph;  /* its lock is held for writing */
   tn_buffer *file;  /* owner of the bytes; borrowed until the import is published */
@@ -56,15 +68,7 @@ typedef struct tn__importer {
   size_t n_waiting, waiting_room;
   bool all_read; /* all nodes have been read: names that are still unknown do not exist */
 
-  /* Names (names.c) */
-  bool renames;      /* names of nodes may differ from those in the file: `nodes` maps them */
-  tn__map nodes;     /* names in the file to operations, or to &tn__import_left_out */
-  tn__slice prefix;  /* with its slash */
-  tn__slices taken;  /* names in the graph that new ones may collide with, sorted */
-  tn__slices coming; /* names in the file, sorted */
-  tn__map unique;    /* changed names: name in the file to the new one */
-  char *text;        /* buffer for composing a name */
-  size_t text_room;
+  tn__importer_names names;
 
   /* Inputs (map.c) */
   tn__mapping *map; /* sorted by node and index */

@@ -205,7 +205,7 @@ static bool is_there(const tn__importer *im, const tn__mapping *m)
 static tn_import_results *allocate_results(const tn__importer *im)
 {
   const tn_import_options *o = im->options;
-  size_t texts = im->prefix.size + 1, n_unused = 0, bytes = sizeof(tn_import_results), part;
+  size_t texts = im->names.prefix.size + 1, n_unused = 0, bytes = sizeof(tn_import_results), part;
   for (size_t i = 0; i < im->n_map; i++) {
     if (im->map[i].used) continue;
     texts += strlen(o->input_map[im->map[i].number].source) + 1;
@@ -236,8 +236,8 @@ static tn_import_results *allocate_results(const tn__importer *im)
 static void fill_texts(const tn__importer *im, tn_import_results *r)
 {
   char *to = (char *)r + (r->prefix - (const char *)r);
-  size_t n = im->prefix.size > 0 ? im->prefix.size - 1 : 0; /* without its slash */
-  if (n > 0) memcpy(to, im->prefix.data, n);
+  size_t n = im->names.prefix.size > 0 ? im->names.prefix.size - 1 : 0; /* without its slash */
+  if (n > 0) memcpy(to, im->names.prefix.data, n);
   to += n + 1;
   n = 0;
   for (size_t i = 0; i < im->n_map; i++) {

@@ -67,9 +67,9 @@ static tn_status list_taken(tn__importer *im, tn__slice with)
   for (size_t i = 0; i < im->first; i++) {
     const tn_operation *op = tn__graph_at(im->graph, i);
     tn__slice name = { op->name, op->name_size };
-    if (begins_with(name, with) && !tn__import_add_slice(im, &im->taken, name)) return tn__import_no_memory(im);
+    if (begins_with(name, with) && !tn__import_add_slice(im, &im->names.taken, name)) return tn__import_no_memory(im);
   }
-  sort(&im->taken);
+  sort(&im->names.taken);
   return TN_OK;
 }
 
@@ -83,9 +83,9 @@ static tn_status list_coming(tn__importer *im)
     tn__wire node = tn__wire_read(w.bytes);
     while (tn__wire_next(&node))
       if (tn__wire_is(&node, N_NAME, TN__WIRE_BYTES)) name = node.bytes;
-    if (!tn__import_add_slice(im, &im->coming, name)) return tn__import_no_memory(im);
+    if (!tn__import_add_slice(im, &im->names.coming, name)) return tn__import_no_memory(im);
   }
-  sort(&im->coming);
+  sort(&im->names.coming);
   return TN_OK;
 }
 
@@ -98,11 +98,11 @@ static tn_status put_text(tn__importer *im, tn__slice before, tn__slice name)
 {
   size_t size;
   if (!tn__size_add(before.size, name.size, &size) || !tn__size_add(size, SUFFIX, &size) ||
-      !tn__import_grow(im, (void **)&im->text, &im->text_room, size, 1))
+      !tn__import_grow(im, (void **)&im->names.text, &im->names.text_room, size, 1))
     return tn__import_no_memory(im);
-  if (before.size > 0) memcpy(im->text, before.data, before.size);
-  if (name.size > 0) memcpy(im->text + before.size, name.data, name.size);
-  im->text[before.size + name.size] = 0;
+  if (before.size > 0) memcpy(im->names.text, before.data, before.size);
+  if (name.size > 0) memcpy(im->names.text + before.size, name.data, name.size);
+  im->names.text[before.size + name.size] = 0;
   return TN_OK;
 }
 
@@ -112,29 +112,31 @@ static tn_status put_text(tn__importer *im, tn__slice before, tn__slice name)
 static size_t number_text(tn__importer *im, size_t before, size_t size)
 {
   for (unsigned long long k = 1;; k++) {
-    size_t n = size + (size_t)tn__snprintf(im->text + size, SUFFIX, "_%llu", k);
-    if (!is_taken(&im->taken, im->text, n) && !is_taken(&im->coming, im->text + before, n - before)) return n;
+    size_t n = size + (size_t)tn__snprintf(im->names.text + size, SUFFIX, "_%llu", k);
+    if (!is_taken(&im->names.taken, im->names.text, n) &&
+        !is_taken(&im->names.coming, im->names.text + before, n - before))
+      return n;
   }
 }
 
 static tn_status keep_text(tn__importer *im, size_t size, tn__slice *out)
 {
-  *out = (tn__slice){ tn__arena_string(&im->graph->arena, im->text, size), size };
+  *out = (tn__slice){ tn__arena_string(&im->graph->arena, im->names.text, size), size };
   return out->data != NULL ? TN_OK : tn__import_no_memory(im);
 }
 
 /* Returns the numbered name for `name`, the same one each time: nodes are also renamed in attributes "_class". */
 static tn_status uniquify(tn__importer *im, tn__slice name, tn__slice *out)
 {
-  const char *known = tn__map_get(&im->unique, name.data, name.size);
+  const char *known = tn__map_get(&im->names.unique, name.data, name.size);
   if (known != NULL) {
     *out = tn__slice_of(known);
     return TN_OK;
   }
-  size_t size = number_text(im, im->prefix.size, im->prefix.size + name.size);
+  size_t size = number_text(im, im->names.prefix.size, im->names.prefix.size + name.size);
   tn_status st = keep_text(im, size, out);
   if (st == TN_OK && (!tn__arena_charge(&im->graph->arena, TN__IMPORT_ENTRY) ||
-                      !tn__map_put(&im->unique, name.data, name.size, (void *)out->data, NULL)))
+                      !tn__map_put(&im->names.unique, name.data, name.size, (void *)out->data, NULL)))
     st = tn__import_no_memory(im);
   return st;
 }
@@ -142,17 +144,17 @@ static tn_status uniquify(tn__importer *im, tn__slice name, tn__slice *out)
 /* A name that is free keeps its form, with the prefix. */
 tn_status tn__import_rename(tn__importer *im, tn__slice name, tn__slice *out)
 {
-  tn_status st = put_text(im, im->prefix, name);
+  tn_status st = put_text(im, im->names.prefix, name);
   if (st != TN_OK) return st;
-  size_t size = im->prefix.size + name.size;
-  if (is_taken(&im->taken, im->text, size)) return uniquify(im, name, out);
+  size_t size = im->names.prefix.size + name.size;
+  if (is_taken(&im->names.taken, im->names.text, size)) return uniquify(im, name, out);
   return keep_text(im, size, out);
 }
 
 /* Whether the name in a "_class" refers to a node of the file. With a prefix all names do. */
 static bool is_coming(const tn__importer *im, tn__slice name)
 {
-  return im->prefix.size > 0 || tn__slice_equal(at_least(&im->coming, name), name);
+  return im->names.prefix.size > 0 || tn__slice_equal(at_least(&im->names.coming, name), name);
 }
 
 /* Items of the form "loc:@NAME" are renamed; others are kept. A changed attribute loses its bytes, so an export
@@ -188,12 +190,12 @@ static tn_status make_prefix(tn__importer *im, tn__slice name)
   size_t size = name.size;
   if (st == TN_OK && (im->flags & TN_IMPORT_UNIQUIFY_PREFIX) != 0) {
     st = list_taken(im, name);
-    if (st == TN_OK && is_taken(&im->taken, im->text, size)) size = number_text(im, 0, size);
-    im->taken.n = 0;
+    if (st == TN_OK && is_taken(&im->names.taken, im->names.text, size)) size = number_text(im, 0, size);
+    im->names.taken.n = 0;
   }
   if (st == TN_OK) {
-    im->text[size] = '/';
-    st = keep_text(im, size + 1, &im->prefix);
+    im->names.text[size] = '/';
+    st = keep_text(im, size + 1, &im->names.prefix);
   }
   return st;
 }
@@ -202,44 +204,44 @@ static tn_status make_prefix(tn__importer *im, tn__slice name)
 tn_status tn__import_begin_names(tn__importer *im)
 {
   tn__slice prefix = tn__slice_of(im->options->prefix == NULL ? "" : im->options->prefix);
-  tn__map_init(&im->nodes);
-  tn__map_init(&im->unique);
+  tn__map_init(&im->names.nodes);
+  tn__map_init(&im->names.unique);
   if (prefix.size > 0 && prefix.data[prefix.size - 1] == '/') prefix.size--;
   bool unique = (im->flags & TN_IMPORT_UNIQUIFY_NAMES) != 0;
   bool new_scope = prefix.size > 0 && (im->flags & TN_IMPORT_UNIQUIFY_PREFIX) != 0; /* no name in it can be taken */
-  im->renames = unique || prefix.size > 0 || (im->flags & TN_IMPORT_SKIP_MAPPED_NODES) != 0;
+  im->names.renames = unique || prefix.size > 0 || (im->flags & TN_IMPORT_SKIP_MAPPED_NODES) != 0;
   tn_status st = prefix.size > 0 ? make_prefix(im, prefix) : TN_OK;
   if (st == TN_OK && unique && !new_scope) {
     st = list_coming(im);
-    if (st == TN_OK) st = list_taken(im, im->prefix);
+    if (st == TN_OK) st = list_taken(im, im->names.prefix);
   }
   return st;
 }
 
 void tn__import_end_names(tn__importer *im)
 {
-  tn__map_fini(&im->nodes);
-  tn__map_fini(&im->unique);
-  tn__free(im->taken.at, im->taken.room * sizeof *im->taken.at);
-  tn__free(im->coming.at, im->coming.room * sizeof *im->coming.at);
-  tn__free(im->text, im->text_room);
+  tn__map_fini(&im->names.nodes);
+  tn__map_fini(&im->names.unique);
+  tn__free(im->names.taken.at, im->names.taken.room * sizeof *im->names.taken.at);
+  tn__free(im->names.coming.at, im->names.coming.room * sizeof *im->names.coming.at);
+  tn__free(im->names.text, im->names.text_room);
 }
 
 /* ---- looking for nodes ---- */
 
 tn_operation *tn__import_find_new(const tn__importer *im, tn__slice name)
 {
-  if (im->renames) return tn__map_get(&im->nodes, name.data, name.size);
+  if (im->names.renames) return tn__map_get(&im->names.nodes, name.data, name.size);
   tn_operation *op = tn__graph_find_staged(im->graph, name.data, name.size);
   return op != NULL && op->id >= im->first ? op : NULL;
 }
 
 tn_operation *tn__import_find(const tn__importer *im, tn__slice name)
 {
-  if (!im->renames) return tn__graph_find_staged(im->graph, name.data, name.size);
+  if (!im->names.renames) return tn__graph_find_staged(im->graph, name.data, name.size);
   tn_operation *op = tn__import_find_new(im, name);
   /* The file's node of this name has priority over the graph's, so wait until all of the file's nodes are known. */
-  if (op != NULL || im->prefix.size > 0 || !im->all_read) return op;
+  if (op != NULL || im->names.prefix.size > 0 || !im->all_read) return op;
   op = tn__graph_find_staged(im->graph, name.data, name.size);
   return op != NULL && op->id < im->first ? op : NULL;
 }

@@ -109,7 +109,7 @@ static tn_status add_attr(tn__importer *im, tn_operation *op, tn__slice entry)
                    .proto = value };
   if (a->name == NULL) return no_memory(im);
   tn_status st = fill_attr(im, spec, &head, a);
-  if (st == TN_OK && im->renames && tn__slice_is(key, "_class")) st = tn__import_rename_class(im, op, &head, a);
+  if (st == TN_OK && im->names.renames && tn__slice_is(key, "_class")) st = tn__import_rename_class(im, op, &head, a);
   return in_node(im, op, st);
 }
 
@@ -174,13 +174,13 @@ static tn_status check_names(tn__importer *im, const node_fields *f, tn__slice p
 static tn_status set_names(tn__importer *im, tn_operation *op, const node_fields *f)
 {
   tn__slice name = f->name, device = f->device;
-  if (im->renames) {
+  if (im->names.renames) {
     tn_status st = tn__import_rename(im, f->name, &name);
     if (st != TN_OK) return st;
   }
   if (device.size == 0 && im->options->default_device != NULL) device = tn__slice_of(im->options->default_device);
   if (name.size > INT32_MAX) return no_memory(im);
-  op->name = im->renames ? name.data : tn__arena_string(&im->graph->arena, name.data, name.size);
+  op->name = im->names.renames ? name.data : tn__arena_string(&im->graph->arena, name.data, name.size);
   op->name_size = (uint32_t)name.size;
   op->device = text_of(im, device);
   if (device.size > 0) atomic_store_explicit(&im->graph->names_devices, true, memory_order_relaxed);
@@ -240,7 +240,7 @@ static tn_status allocate_inputs(tn__importer *im, tn_operation *op)
 static tn_status not_there(tn__importer *im, tn__slice text) /* S-GRA-05 */
 {
   return tn_error_set(im->err, TN_INVALID_ARGUMENT, "input '%.*s' names no node of the %s", shown(text), text.data,
-                      im->prefix.size > 0 ? "file" : "graph");
+                      im->names.prefix.size > 0 ? "file" : "graph");
 }
 
 /* Defers the inputs of op, one of which names a later node. */
@@ -256,7 +256,7 @@ static tn_status add_waiting(tn__importer *im, tn_operation *op)
 static bool is_changed(const tn__importer *im, const input *in)
 {
   if (in->mapped != NULL) return true;
-  return im->renames && !tn__slice_equal((tn__slice){ in->from.op->name, in->from.op->name_size }, in->edge.node);
+  return im->names.renames && !tn__slice_equal((tn__slice){ in->from.op->name, in->from.op->name_size }, in->edge.node);
 }
 
 /* Adds a control edge; of several that are mapped to one operation only the first. */
@@ -293,7 +293,7 @@ static tn_status read_inputs(tn__importer *im, tn_operation *op, bool wait)
       add_control(im, op, &in);
     else
       op->inputs[i] = in.from;
-    if ((im->renames || in.mapped != NULL) && is_changed(im, &in)) op->edited = true;
+    if ((im->names.renames || in.mapped != NULL) && is_changed(im, &in)) op->edited = true;
   }
   if (im->options->n_control_inputs > 0) {
     tn_status st = tn__import_add_controls(im, op);
@@ -308,22 +308,22 @@ static tn_status read_inputs(tn__importer *im, tn_operation *op, bool wait)
 static tn_status enter(tn__importer *im, tn_operation *op, tn__slice name)
 {
   static const char there[] = "there are two nodes of this name"; /* S-GRA-08 */
-  if (im->renames && tn__map_get(&im->nodes, name.data, name.size) != NULL)
+  if (im->names.renames && tn__map_get(&im->names.nodes, name.data, name.size) != NULL)
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s", there);
   if (!tn__graph_index_add(im->graph, op)) { /* S-GRA-11 */
     bool twice = tn__graph_find_staged(im->graph, op->name, op->name_size)->id >= im->first;
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s", twice ? there : "the graph has a node of this name");
   }
   im->n_indexed++;
-  return !im->renames || tn__map_put(&im->nodes, name.data, name.size, op, NULL) ? TN_OK : no_memory(im);
+  return !im->names.renames || tn__map_put(&im->names.nodes, name.data, name.size, op, NULL) ? TN_OK : no_memory(im);
 }
 
 /* Unstages the node that was staged last: its outputs are replaced by outputs of the graph. */
 static tn_status leave_out(tn__importer *im, tn__slice name)
 {
-  if (tn__map_get(&im->nodes, name.data, name.size) != NULL)
+  if (tn__map_get(&im->names.nodes, name.data, name.size) != NULL)
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "there are two nodes of this name");
-  if (!tn__map_put(&im->nodes, name.data, name.size, (void *)&tn__import_left_out, NULL)) return no_memory(im);
+  if (!tn__map_put(&im->names.nodes, name.data, name.size, (void *)&tn__import_left_out, NULL)) return no_memory(im);
   im->graph->staged--;
   return TN_OK;
 }
