@@ -383,8 +383,8 @@ static void exec__impossible_requests_of_kernels_fail(void) /* S-CAN-14, S-ERR-0
     const char *op, *says;
     tn_status code;
   } cases[] = { { "OddGreedy", "bytes", TN_RESOURCE_EXHAUSTED }, { "OddWide", "view", TN_INTERNAL },
-                { "OddText", "view", TN_INTERNAL },              { "OddSame", "hand", TN_INTERNAL },
-                { "OddStatus", "4242", TN_INTERNAL },            { "OddWaits", "waits", TN_INTERNAL },
+                { "OddText", "view", TN_INTERNAL },              { "OddSame", "forward", TN_INTERNAL },
+                { "OddStatus", "4242", TN_INTERNAL },            { "OddWaits", "TN_TRAIT_MAY_WAIT", TN_INTERNAL },
                 { "OddMixed", "one code", TN_DATA_LOSS },        { "OddMutter", "", TN_OK },
                 { "OddBytes", "", TN_OK } };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
