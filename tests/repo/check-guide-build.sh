@@ -15,9 +15,10 @@ if grep -q '^TN_SANITIZE = .*-fsanitize' "$build/Makefile"; then
   echo '1..0 # SKIP the library was built with sanitizers'
   exit 0
 fi
-mkdir "$lib/pkgconfig"
+mkdir "$lib/pkgconfig" "$lib/templates"
+cp -R "$src/templates/c" "$lib/templates/c" && cp "$src"/templates/common/* "$lib/templates/c" # as they are installed
 cat >"$lib/pkgconfig/tenon.pc" <<EOF
-templatedir=$src/templates
+templatedir=$lib/templates
 Name: Tenon
 Description: the build tree
 Version: 0
