@@ -7,27 +7,32 @@
 
 #define ON_STACK 16 /* up to 4 times as many pointers to feeds and fetches need no allocation */
 
-/* Makes the limits of the step apply also to layouts that the runtime itself makes (tn__stop_now).
- * Not inline: as a rule a step has no limits. */
+/* Calls the runtime's `step`, or the kit if it has none, and normalises the status. */
+static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
+{
+  if (session->on.slots->step == NULL) return tn_kit_step(s->executable, step, err);
+  tn_status st = tn__session_base_run(&session->on, session->on.slots->step, s->executable, step, err);
+  if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->on.factory, "step", st, err);
+  return st;
+}
+
+/* The same with tn__stop_now set to the limits of this step, which end work outside of its kernels, too. Not inline: as
+ * a rule a step has no limits. */
 __attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step,
                                                        tn_error *err)
 {
   const tn__stop limits = tn__step_limits(step), *around = tn__stop_now;
   tn__stop_now = &limits;
-  tn_status st = tn__session_base_run(&session->on, session->on.slots->step, s->executable, step, err);
+  tn_status st = call_runtime(session, s, step, err);
   tn__stop_now = around;
   return st;
 }
 
-/* Calls the runtime's `step`, or the kit if it has none, and normalises the status. */
-static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
+/* If tn__stop_now is set, a kernel of another step runs this one: the limits of that step do not apply to it. */
+static tn_status call_limited(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
 {
-  if (session->on.slots->step == NULL) return tn_kit_step(s->executable, step, err);
-  tn_status st = step->deadline_ns != 0 || step->cancellation != NULL
-                     ? call_within(session, s, step, err)
-                     : tn__session_base_run(&session->on, session->on.slots->step, s->executable, step, err);
-  if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->on.factory, "step", st, err);
-  return st;
+  bool limited = step->deadline_ns != 0 || step->cancellation != NULL || tn__stop_now != NULL;
+  return limited ? call_within(session, s, step, err) : call_runtime(session, s, step, err);
 }
 
 /* Checks the outputs that the runtime returned: each fetch is there, unless it was given, and has
@@ -70,7 +75,7 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
   step.deadline_ns = deadline_ns != TN__FROM_NOW ? deadline_ns : tn__step_deadline(timeout);
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->on.account;
-  tn_status st = call_runtime(session, s, &step, err);
+  tn_status st = call_limited(session, s, &step, err);
   if (env.crew != NULL) tn__step_dismiss(&env); /* the helpers of a runtime that executes by itself */
   tn__account_now = around;
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_end(metadata, session, s->plan, &step, options, env.trace);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <core/base/stop.h>
+
 #include "conformance/support/session_kit.h"
 
 #define BEGUN_MS 150   /* of work before a step is cancelled */
@@ -528,8 +530,80 @@ static void stop__a_variable_is_never_left_half_updated(void) /* S-CAN-17 */
   close_case(&r);
 }
 
+/* ---- steps that kernels run ---- */
+
+static tn_session *inner_session;           /* that the kernel of TestOuter runs */
+static tn_cancellation *outer_cancellation; /* that it cancels before */
+static bool outer_stopped, inner_stopped;   /* what its own step and the inner one saw then */
+
+static tn_status prepare_like(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output_like(ctx, 0, 0, err); }
+
+static tn_status compute_inner(tn_kernel_ctx *ctx)
+{
+  inner_stopped = tn__stopped_now();
+  *(float *)ctx->outputs[0]->data = 1;
+  return TN_OK;
+}
+
+static tn_status compute_outer(tn_kernel_ctx *ctx)
+{
+  const char *feed = "x", *fetch = "y";
+  tn_tensor *x = ts_filled(0, NULL, 1), *y = NULL;
+  tn_cancellation_cancel(outer_cancellation);
+  outer_stopped = tn__stopped_now();
+  tn_status st = tn_session_run(inner_session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, NULL);
+  *(float *)ctx->outputs[0]->data = 1;
+  tn_tensor_unref(x);
+  tn_tensor_unref(y);
+  return st;
+}
+
+static void register_steps(void)
+{
+#define TEST_OP(name_)                                                                                       \
+  { .struct_size = TN_OP_DEF_SIZE, .name = name_, .inputs = "x: float", .outputs = "y: float", .attrs = "", \
+    .traits = TN_TRAIT_STATEFUL }
+#define TEST_KERNEL(op_, compute_)                                                                        \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = op_ "_cpu", .rank = TN_RANK_C, \
+    .prepare = prepare_like, .compute = compute_ }
+  static const tn_op_def ops[] = { TEST_OP("TestInner"), TEST_OP("TestOuter") };
+  static const tn_kernel_def kernels[] = { TEST_KERNEL("TestInner", compute_inner),
+                                           TEST_KERNEL("TestOuter", compute_outer) };
+  static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "test_steps", .ops = ops, .n_ops = 2,
+                                       .kernels = kernels, .n_kernels = 2 };
+  tn_error err = TN_ERROR_INIT;
+  REQUIRE_OK(tn_register_ops(&family, &err), &err);
+}
+
+#define STEP_OF(op)                                                                              \
+  "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"        \
+  "node { name: 'y' op: '" op "' input: 'x' }\n"
+
+/* Work in a kernel sees the limits of its own step, also where it is not the work of tn_parallel_for, and not those of
+ * the step around it. */
+static void stop__each_step_has_its_own_limits(void) /* S-CAN-15 */
+{
+  run_of outer, inner;
+  register_steps();
+  open_text(&inner, STEP_OF("TestInner"));
+  open_text(&outer, STEP_OF("TestOuter"));
+  inner_session = inner.t.session;
+  outer_cancellation = outer.cancellation;
+  outer.names[0] = "x";
+  outer.feeds[0] = ts_filled(0, NULL, 1);
+  outer.n = 1;
+  inner_stopped = true;
+  run_step(&outer);
+  CHECK_STATUS(outer.status, TN_CANCELLED, &outer.t.err);
+  CHECK(outer_stopped);
+  CHECK(!inner_stopped);
+  close_case(&outer);
+  close_case(&inner);
+}
+
 TAP_MAIN(TAP_TEST(stop__kernels_end_soon_after_a_cancellation),
          TAP_TEST(stop__kernels_of_plugins_end_soon_after_a_cancellation),
          TAP_TEST(stop__constant_folding_respects_the_limits_of_the_call),
          TAP_TEST(stop__the_time_limit_covers_preparation),
-         TAP_TEST(stop__a_variable_is_never_left_half_updated))
+         TAP_TEST(stop__a_variable_is_never_left_half_updated),
+         TAP_TEST(stop__each_step_has_its_own_limits))
