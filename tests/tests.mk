@@ -313,7 +313,7 @@ TN_TEST_GPU_PARTS = \
   plugins/gpu/device/program_cache.c \
   plugins/gpu/device/tensor.c
 TN_TEST_GPU_MADE = plugins/gpu/embedded.c
-TN_TEST_GPU_CPPFLAGS = -DTEST_GPU $(TN_GPU_CLBLAST) -I$(srcdir)/plugins/gpu
+TN_TEST_GPU_CPPFLAGS = -DTEST_GPU $(TN_GPU_CLBLAST) -iquote $(srcdir)/plugins/gpu
 endif
 tests_gpu_gpu_memory_SOURCES = tests/gpu/gpu_memory.c $(TN_TEST_GPU_PARTS)
 nodist_tests_gpu_gpu_memory_SOURCES = $(TN_TEST_GPU_MADE)

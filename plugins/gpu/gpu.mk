@@ -1,77 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
 # Built if the OpenCL headers are available.
 
-# Ops on the device. ops/NAME.c defines the table `const gpu_op gpu_NAME_ops[]`; the list of tables is generated from this one,
-# so a new op is its file and one line here. Its kernels are in TN_GPU_CL; helpers of several ops are in TN_GPU_OP_PARTS.
+# Ops on the device. ops/SUBJECT/NAME.c defines the table `const gpu_op gpu_NAME_ops[]`; the list of tables is generated from
+# this one, so a new op is its file and one line here. Its kernels are in TN_GPU_CL; helpers of several ops are in TN_GPU_OP_PARTS.
 TN_GPU_OPS = \
-  plugins/gpu/ops/batches.c \
-  plugins/gpu/ops/binary.c \
-  plugins/gpu/ops/check.c \
-  plugins/gpu/ops/concat.c \
-  plugins/gpu/ops/conv.c \
-  plugins/gpu/ops/depthwise.c \
-  plugins/gpu/ops/einsum.c \
-  plugins/gpu/ops/elementwise.c \
-  plugins/gpu/ops/fill.c \
-  plugins/gpu/ops/gather.c \
-  plugins/gpu/ops/gradient.c \
-  plugins/gpu/ops/lstm.c \
-  plugins/gpu/ops/matmul.c \
-  plugins/gpu/ops/move.c \
-  plugins/gpu/ops/norm.c \
-  plugins/gpu/ops/pad.c \
-  plugins/gpu/ops/pool.c \
-  plugins/gpu/ops/reduce.c \
-  plugins/gpu/ops/resize.c \
-  plugins/gpu/ops/resize_taps.c \
-  plugins/gpu/ops/roll.c \
-  plugins/gpu/ops/scan.c \
-  plugins/gpu/ops/scatter.c \
-  plugins/gpu/ops/select.c \
-  plugins/gpu/ops/softmax.c \
-  plugins/gpu/ops/top_k.c \
-  plugins/gpu/ops/unary.c
+  plugins/gpu/ops/array/batches.c \
+  plugins/gpu/ops/array/check.c \
+  plugins/gpu/ops/array/concat.c \
+  plugins/gpu/ops/array/fill.c \
+  plugins/gpu/ops/array/gather.c \
+  plugins/gpu/ops/array/move.c \
+  plugins/gpu/ops/array/pad.c \
+  plugins/gpu/ops/array/roll.c \
+  plugins/gpu/ops/array/scatter.c \
+  plugins/gpu/ops/array/select.c \
+  plugins/gpu/ops/array/top_k.c \
+  plugins/gpu/ops/elementwise/elementwise.c \
+  plugins/gpu/ops/image/resize.c \
+  plugins/gpu/ops/image/resize_taps.c \
+  plugins/gpu/ops/math/binary.c \
+  plugins/gpu/ops/math/einsum.c \
+  plugins/gpu/ops/math/matmul.c \
+  plugins/gpu/ops/math/reduce.c \
+  plugins/gpu/ops/math/scan.c \
+  plugins/gpu/ops/math/unary.c \
+  plugins/gpu/ops/nn/conv.c \
+  plugins/gpu/ops/nn/depthwise.c \
+  plugins/gpu/ops/nn/gradient.c \
+  plugins/gpu/ops/nn/norm.c \
+  plugins/gpu/ops/nn/pool.c \
+  plugins/gpu/ops/nn/softmax.c \
+  plugins/gpu/ops/rnn/lstm.c
 
 TN_GPU_OP_PARTS = \
-  plugins/gpu/ops/columns.c \
-  plugins/gpu/ops/columns.h \
-  plugins/gpu/ops/elements.c \
-  plugins/gpu/ops/elements.h \
-  plugins/gpu/ops/elementwise.h \
-  plugins/gpu/ops/elementwise_text.c \
-  plugins/gpu/ops/elementwise_walk.c \
-  plugins/gpu/ops/move.h \
-  plugins/gpu/ops/move_walk.c \
-  plugins/gpu/ops/product.c \
-  plugins/gpu/ops/product.h \
-  plugins/gpu/ops/resize.h \
-  plugins/gpu/ops/steps.c \
-  plugins/gpu/ops/steps.h \
-  plugins/gpu/ops/window.c \
-  plugins/gpu/ops/window.h
+  plugins/gpu/ops/elementwise/elementwise.h \
+  plugins/gpu/ops/elementwise/elementwise_text.c \
+  plugins/gpu/ops/elementwise/elementwise_walk.c \
+  plugins/gpu/ops/elementwise/steps.c \
+  plugins/gpu/ops/elementwise/steps.h \
+  plugins/gpu/ops/image/resize.h \
+  plugins/gpu/ops/kernel/columns.c \
+  plugins/gpu/ops/kernel/columns.h \
+  plugins/gpu/ops/kernel/elements.c \
+  plugins/gpu/ops/kernel/elements.h \
+  plugins/gpu/ops/kernel/move.h \
+  plugins/gpu/ops/kernel/move_walk.c \
+  plugins/gpu/ops/kernel/product.c \
+  plugins/gpu/ops/kernel/product.h \
+  plugins/gpu/ops/kernel/window.c \
+  plugins/gpu/ops/kernel/window.h
 
-# Embedded in the plugin.
+# Embedded in the plugin under its name without folder and suffix, so the name occurs once in all folders.
 TN_GPU_CL = \
-  plugins/gpu/ops/batches.cl \
-  plugins/gpu/ops/check.cl \
-  plugins/gpu/ops/columns.cl \
-  plugins/gpu/ops/depthwise.cl \
-  plugins/gpu/ops/einsum.cl \
-  plugins/gpu/ops/fill.cl \
-  plugins/gpu/ops/gather.cl \
-  plugins/gpu/ops/lstm.cl \
-  plugins/gpu/ops/move.cl \
-  plugins/gpu/ops/norm.cl \
-  plugins/gpu/ops/pool.cl \
-  plugins/gpu/ops/product.cl \
-  plugins/gpu/ops/reduce.cl \
-  plugins/gpu/ops/resize.cl \
-  plugins/gpu/ops/resize_taps.cl \
-  plugins/gpu/ops/roll.cl \
-  plugins/gpu/ops/scan.cl \
-  plugins/gpu/ops/scatter.cl \
-  plugins/gpu/ops/softmax.cl \
-  plugins/gpu/ops/top_k.cl \
+  plugins/gpu/ops/array/batches.cl \
+  plugins/gpu/ops/array/check.cl \
+  plugins/gpu/ops/array/fill.cl \
+  plugins/gpu/ops/array/gather.cl \
+  plugins/gpu/ops/array/roll.cl \
+  plugins/gpu/ops/array/scatter.cl \
+  plugins/gpu/ops/array/top_k.cl \
+  plugins/gpu/ops/image/resize.cl \
+  plugins/gpu/ops/image/resize_taps.cl \
+  plugins/gpu/ops/kernel/columns.cl \
+  plugins/gpu/ops/kernel/move.cl \
+  plugins/gpu/ops/kernel/product.cl \
+  plugins/gpu/ops/math/einsum.cl \
+  plugins/gpu/ops/math/reduce.cl \
+  plugins/gpu/ops/math/scan.cl \
+  plugins/gpu/ops/nn/depthwise.cl \
+  plugins/gpu/ops/nn/norm.cl \
+  plugins/gpu/ops/nn/pool.cl \
+  plugins/gpu/ops/nn/softmax.cl \
+  plugins/gpu/ops/rnn/lstm.cl \
   plugins/gpu/prelude.cl
 
 EXTRA_DIST += plugins/gpu/README.md $(TN_GPU_CL) build-aux/embed.sh
@@ -160,7 +160,8 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/step/step.c \
   plugins/gpu/plugin.c
 nodist_plugins_gpu_la_SOURCES = plugins/gpu/embedded.c plugins/gpu/op_table.c
-plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu $(TN_GPU_CLBLAST) -I$(srcdir)/plugins/gpu
+# -iquote comes before the -I of the top folder, whose ops/ has files of the same names.
+plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu $(TN_GPU_CLBLAST) -iquote $(srcdir)/plugins/gpu
 plugins_gpu_la_CFLAGS = $(AM_CFLAGS)
 plugins_gpu_la_LDFLAGS = $(TN_PLUGIN_LINK)
 plugins_gpu_la_LIBADD = -ldl $(TN_MATH_LIBS)

@@ -70,7 +70,7 @@ static void note_fault(volatile __global uint *words, const ulong call, const lo
 ROUNDING(ROUND_HALF, ROUND_BFLOAT16, float, uint, as_float, as_uint)
 ROUNDING(ROUND4_HALF, ROUND4_BFLOAT16, float4, uint4, as_float4, as_uint4)
 
-/* A window that slides over images, as ops/window.h fills it in. */
+/* A window that slides over images, as ops/kernel/window.h fills it in. */
 typedef struct image_window {
   int h, w, c, oh, ow, oc; /* images and results, all channels */
   int kh, kw, kc;          /* the window; channels of a filter */

@@ -77,7 +77,13 @@ plugins/*        |
 @step                | @schedule plugins/gpu/schedule
 plugins/gpu/device   |
 plugins/gpu/node     | plugins/gpu/device
-plugins/gpu/ops      | @node
+plugins/gpu/ops/kernel      | @node
+plugins/gpu/ops/elementwise | @node plugins/gpu/ops/kernel
+plugins/gpu/ops/array       | @node plugins/gpu/ops/kernel plugins/gpu/ops/elementwise
+plugins/gpu/ops/image       | @node plugins/gpu/ops/kernel
+plugins/gpu/ops/math        | @node plugins/gpu/ops/kernel plugins/gpu/ops/elementwise
+plugins/gpu/ops/nn          | @node plugins/gpu/ops/kernel
+plugins/gpu/ops/rnn         | @node plugins/gpu/ops/kernel
 plugins/gpu/session  | @node
 plugins/gpu/schedule | @schedule
 plugins/gpu/step     | @step

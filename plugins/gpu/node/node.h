@@ -69,7 +69,7 @@ typedef struct gpu_op {
 
 /* ---- launches ---- */
 
-gpu_launch *gpu_launch_file(gpu_node *n, const char *file, const char *kernel); /* ops/FILE.cl, embedded */
+gpu_launch *gpu_launch_file(gpu_node *n, const char *file, const char *kernel); /* ops/SUBJECT/FILE.cl, embedded */
 gpu_launch *gpu_launch_text(gpu_node *n, const char *text, const char *kernel); /* text is copied */
 /* No kernel of this runtime: in each step `enqueue` puts what a library has for it on `queue`. It is given
  * `user`, of which `size` bytes are copied, and the memory of the launch's arguments, at most
