@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the benchmarks. A benchmark is a function that takes a `bench`, measures, and reports rows. It is in the
- * file of its subject and has one line in main.c's table. */
+ * file of its subject in bench/cases/ and has one line in main.c's table. */
 #ifndef TENON_BENCH_H
 #define TENON_BENCH_H
 

@@ -3,26 +3,26 @@
 # runtime, threads. BENCH_FLAGS is passed to the program, as in make bench BENCH_FLAGS='--only chain*'.
 TN_BENCH_FILES = \
   bench/bench.h \
-  bench/branches.c \
   bench/child.c \
   bench/common.c \
-  bench/control.c \
-  bench/eager.c \
-  bench/elementwise.c \
-  bench/export.c \
-  bench/gpu.c \
-  bench/gpu_products.c \
   bench/graphs.c \
-  bench/import.c \
   bench/main.c \
   bench/memory.c \
   bench/memory.h \
   bench/net.c \
-  bench/plugins.c \
-  bench/prepare.c \
-  bench/process.c \
-  bench/session.c \
-  bench/step.c
+  bench/cases/branches.c \
+  bench/cases/control.c \
+  bench/cases/eager.c \
+  bench/cases/elementwise.c \
+  bench/cases/export.c \
+  bench/cases/gpu.c \
+  bench/cases/gpu_products.c \
+  bench/cases/import.c \
+  bench/cases/plugins.c \
+  bench/cases/prepare.c \
+  bench/cases/process.c \
+  bench/cases/session.c \
+  bench/cases/step.c
 
 BENCH_FLAGS =
 

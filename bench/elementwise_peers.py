@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Single ops of NumPy and ONNX Runtime on one thread, as bench/elementwise.c measures them: bytes a second.
+"""Single ops of NumPy and ONNX Runtime on one thread, as bench/cases/elementwise.c measures them: bytes a second.
 
 Run it with the Python of the environment that bench/compare makes:  compare/venv/bin/python bench/elementwise_peers.py
 """

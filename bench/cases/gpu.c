@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The overhead of the runtime gpu over OpenCL: a step of many nodes and the same kernels enqueued by hand, measured
  * alternately, and a session. Needs a device, such as PoCL's; without one there are no figures. */
-#include "bench.h"
+#include <bench/bench.h>
 
 #ifdef BENCH_OPENCL
 #define CL_TARGET_OPENCL_VERSION 120

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices on the runtime gpu, with its own kernels and with CLBlast, measured alternately: the basis of
  * the setting blas=auto. */
-#include "bench.h"
+#include <bench/bench.h>
 
 #include <stdio.h>
 #include <string.h>
