@@ -6,7 +6,7 @@
  * Loops and the same work on one thread are measured alternately, so the ratio also holds on a machine with other
  * load. */
 #include <bench/bench.h>
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <core/pool/pool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,10 +39,6 @@ TN_BASE_FILES = \
   core/base/error.c \
   core/base/file.c \
   core/base/file.h \
-  core/base/gate.c \
-  core/base/gate.h \
-  core/base/lock.c \
-  core/base/lock.h \
   core/base/log.c \
   core/base/map.c \
   core/base/map.h \
@@ -55,14 +51,18 @@ TN_BASE_FILES = \
   core/base/process.c \
   core/base/registrar.c \
   core/base/registrar.h \
-  core/base/stop.c \
-  core/base/stop.h \
   core/base/temporary.c \
   core/base/temporary.h \
   core/base/text.c \
   core/base/text.h \
-  core/base/thread.c \
-  core/base/thread.h
+  core/base/threads/gate.c \
+  core/base/threads/gate.h \
+  core/base/threads/lock.c \
+  core/base/threads/lock.h \
+  core/base/threads/stop.c \
+  core/base/threads/stop.h \
+  core/base/threads/thread.c \
+  core/base/threads/thread.h
 
 TN_TENSOR_FILES = \
   core/tensor/account.c \

@@ -5,7 +5,7 @@
  * by thread, with relaxed order: it is read only while a single thread uses the library. */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 
 #include <stdatomic.h>
 #include <stdlib.h>

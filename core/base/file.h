@@ -5,7 +5,7 @@
 #define TN_CORE_BASE_FILE_H
 
 #include <core/base/temporary.h>
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <fcntl.h>
 #include <sys/types.h>
 #include <unistd.h>

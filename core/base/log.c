@@ -10,9 +10,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <core/base/lock.h>
 #include <core/base/text.h>
-#include <core/base/thread.h>
+#include <core/base/threads/lock.h>
+#include <core/base/threads/thread.h>
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 #define N_LEVELS ((int32_t)(sizeof(level_names) / sizeof(level_names[0])))

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 
 typedef struct tn__plugin_call {
   const struct tn__plugin_call *outer; /* the enclosing call, NULL = none */

@@ -3,8 +3,8 @@
  * only after the old sink has returned from its last text. */
 #include <core/base/print.h>
 
-#include <core/base/lock.h>
-#include <core/base/thread.h>
+#include <core/base/threads/lock.h>
+#include <core/base/threads/thread.h>
 #include <stdio.h>
 
 static tn__mutex mu = TN__MUTEX_INIT("print", TN_RANK_PRINT);

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
 #include <core/base/file.h>
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 
 #include <stdatomic.h>
 #if defined(__ELF__)

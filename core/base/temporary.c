@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <core/base/lock.h>
 #include <core/base/text.h>
-#include <core/base/thread.h>
+#include <core/base/threads/lock.h>
+#include <core/base/threads/thread.h>
 #include <tenon/process.h>
 
 #define MOST_WAIT_MS 2000 /* limit for another thread's section, because its file system may hang */

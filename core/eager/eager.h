@@ -10,8 +10,8 @@
 #ifndef TN_CORE_EAGER_H
 #define TN_CORE_EAGER_H
 
-#include <core/base/gate.h>
-#include <core/base/lock.h>
+#include <core/base/threads/gate.h>
+#include <core/base/threads/lock.h>
 #include <core/eager/lanes.h>
 #include <core/exec/step/sleepers.h>
 #include <core/host/host.h>

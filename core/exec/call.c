@@ -6,7 +6,7 @@
  *
  * The workspace of a function stays open until the kernel that called it has ended, so a kernel
  * that calls the function in a loop takes the workspace once. */
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <core/exec/call.h>
 #include <core/exec/run.h>
 #include <core/exec/step/trace.h>

@@ -7,7 +7,7 @@
 #include <core/formats/file.h>
 
 #include <core/base/file.h>
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <string.h>
 
 /* A smaller file stays in memory as a whole and is not kept open. In bytes. */

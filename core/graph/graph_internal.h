@@ -5,7 +5,7 @@
 #define TN_CORE_GRAPH_INTERNAL_H
 
 #include <core/base/plugin_call.h>
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <core/base/text.h>
 #include <tenon/op.h>
 #include <tenon/rewrite.h>

@@ -6,7 +6,7 @@
  * results are remembered by function and shapes within a query, the nesting of calls is limited, and the nodes of all
  * bodies come from a budget that grows with the graph. If a limit or the end of the stack is reached, shapes are
  * unknown, which is always a correct answer. */
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <core/graph/functions.h>
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * The table is made at the first query of a graph and extended by a query after the graph has grown. All edges are in
  * one array and are chained by producer, data and control edges separately, in order of addition. It has its own lock,
  * so queries neither wait for imports nor delay them. */
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <core/graph/graph_structs.h>
 
 #include <string.h>

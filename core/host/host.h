@@ -4,7 +4,7 @@
 #ifndef TN_CORE_HOST_H
 #define TN_CORE_HOST_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
 #include <core/tensor/account.h>

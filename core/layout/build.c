@@ -9,7 +9,7 @@
  *   assign    offsets in the arena
  *   tape      the calls, with their operands
  *   aliases   values that each step has to bind */
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 #include <core/layout/builder.h>
 
 /* Maximum size of a value that is kept with the layout because it follows from shapes; steps compute larger ones again.

@@ -8,7 +8,7 @@
 #include <core/layout/layout.h>
 
 #include <core/base/map.h>
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 #include <string.h>
 
 #define GRACE_NS 20000000 /* by which a form may exceed the time limit: 20 ms */

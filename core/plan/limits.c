@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preparation stops when the call that needs it is stopped: by close, cancellation or its time limit. */
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 #include <core/plan/plan.h>
 
 tn_status tn__prepare_check(const tn_operation *op, tn_error *err)

@@ -254,9 +254,9 @@ struct tn_plan {
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 
-/* Whether the preparation of this thread may continue (core/base/stop.h): TN_OK, TN_CANCELLED or TN_DEADLINE_EXCEEDED.
- * op: the node that it has reached, for the message; NULL = unknown. If it may not, callers discard incomplete plans,
- * layouts and packed constants (limits.c). */
+/* Whether the preparation of this thread may continue (base/threads/stop.h): TN_OK, TN_CANCELLED or
+ * TN_DEADLINE_EXCEEDED. op: the node that it has reached, for the message; NULL = unknown. If it may not, callers
+ * discard incomplete plans, layouts and packed constants (limits.c). */
 tn_status tn__prepare_check(const tn_operation *op, tn_error *err);
 
 /* Suffix of the name of an operation, if a pass made several operations from one node. Error messages omit it. */

@@ -19,7 +19,7 @@ typedef struct tn__evaluate_limits {
 
 /* Runs one operation by its kernel on the host. The caller initialises outputs to NULL and owns them afterwards; a
  * single output may instead be a tensor to compute into. The evaluation stops early if this thread's preparation is
- * stopped (core/base/stop.h). */
+ * stopped (core/base/threads/stop.h). */
 typedef tn_status (*tn__evaluate_fn)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs,
                                      tn_tensor **outputs, size_t n_outputs, tn__evaluate_limits *limits, tn_error *err);
 

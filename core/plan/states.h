@@ -4,8 +4,8 @@
 #ifndef TN_CORE_PLAN_STATES_H
 #define TN_CORE_PLAN_STATES_H
 
-#include <core/base/lock.h>
 #include <core/base/map.h>
+#include <core/base/threads/lock.h>
 #include <core/graph/graph_internal.h>
 #include <stdatomic.h>
 

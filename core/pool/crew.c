@@ -5,7 +5,7 @@
  * atomically, or in a list if these are full. Workers may still be in it then, looking for work of
  * the next step. Its memory lives as long as the client, so a thread that looks at a crew late, or
  * at another thread's seat, reads valid memory. */
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <core/pool/pool_internal.h>
 #include <string.h>
 

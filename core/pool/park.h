@@ -3,7 +3,7 @@
 #ifndef TN_CORE_POOL_PARK_H
 #define TN_CORE_POOL_PARK_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 
 #include <core/base/alloc.h>
 #include <core/base/plugin_call.h>
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <core/pool/deque.h>
 #include <core/pool/park.h>
 #include <core/pool/pool.h>

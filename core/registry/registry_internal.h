@@ -18,8 +18,8 @@
 #include <time.h>
 
 #include <core/base/arena.h>
-#include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/threads/lock.h>
 #include <core/registry/registry.h>
 
 #define TN_NAME_BYTES 64 /* longest name of a runtime */

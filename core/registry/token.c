@@ -4,7 +4,7 @@
  * The token is a lock that plugin code may run under. It has an owner, so that a plugin that requests another plugin
  * while it is being loaded gets an error instead of a deadlock. A thread that owns it cannot be cancelled, since the
  * token would never be given back. */
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <core/registry/registry_internal.h>
 
 tn__registry tn__reg = { .mu = TN__MUTEX_INIT("registry", TN_RANK_REGISTRY) };

@@ -8,8 +8,8 @@
 #ifndef TN_CORE_RESOURCE_CONTAINER_H
 #define TN_CORE_RESOURCE_CONTAINER_H
 
-#include <core/base/lock.h>
 #include <core/base/map.h>
+#include <core/base/threads/lock.h>
 #include <stdatomic.h>
 #include <tenon/resource.h>
 

@@ -15,7 +15,7 @@
 #ifndef TN_CORE_SESSION_INTERNAL_H
 #define TN_CORE_SESSION_INTERNAL_H
 
-#include <core/base/gate.h>
+#include <core/base/threads/gate.h>
 #include <core/base/map.h>
 #include <core/exec/step/sleepers.h>
 #include <core/graph/graph_internal.h>

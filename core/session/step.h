@@ -3,7 +3,7 @@
 #ifndef TN_CORE_SESSION_STEP_H
 #define TN_CORE_SESSION_STEP_H
 
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 #include <core/session/entry_point.h>
 
 #define TN__FROM_NOW INT64_MIN /* a deadline: the time limit counts from the call that gets this */

@@ -6,7 +6,7 @@
 #define TN_CORE_TENSOR_ACCOUNT_H
 
 #include <core/base/alloc.h>
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
 #ifndef TN_CORE_TENSOR_INTERNAL_H
 #define TN_CORE_TENSOR_INTERNAL_H
 
-#include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/threads/lock.h>
 #include <core/tensor/account.h>
 #include <stdatomic.h>
 #include <tenon/tensor.h>

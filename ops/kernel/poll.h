@@ -13,7 +13,7 @@
 #ifndef TN_OPS_KERNEL_POLL_H
 #define TN_OPS_KERNEL_POLL_H
 
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 #include <tenon/op.h>
 
 #define TN__POLL_NS 200000 /* work between two checks */

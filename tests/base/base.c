@@ -17,8 +17,8 @@
 
 #include <core/base/arena.h>
 #include <core/base/file.h>
-#include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/threads/lock.h>
 #include <tenon/process.h>
 
 #include "conformance/support/oom.h"

@@ -3,7 +3,7 @@
  * notified. */
 #include "conformance/support/tap.h"
 
-#include <core/base/gate.h>
+#include <core/base/threads/gate.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

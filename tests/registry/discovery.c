@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <tenon/tenon.h>
 
 #include "conformance/support/oom.h"

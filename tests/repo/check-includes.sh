@@ -9,17 +9,18 @@ trap 'rm -rf "$tmp"' EXIT
 # A row for each folder: the folders that its files may include besides their own and <tenon/...>. A name that ends in /...
 # means a folder and all below it. @NAME is a list defined by its own row.
 cat >"$tmp/table" <<'END'
-core/base        |
-core/tensor      | core/base
-core/graph       | core/base core/tensor
-@formats         | core/base core/tensor core/graph core/formats
-core/formats     | core/base core/tensor core/graph
+core/base         | core/base/threads
+core/base/threads |
+core/tensor      | @base
+core/graph       | @base core/tensor
+@formats         | @base core/tensor core/graph core/formats
+core/formats     | @base core/tensor core/graph
 core/formats/pbtxt    | @formats core/formats/graphdef
 core/formats/graphdef | @formats
 core/formats/npy | @formats
 core/formats/npz | @formats core/formats/npy
-core/resource    | core/base core/tensor
-core/pool        | core/base core/tensor
+core/resource    | @base core/tensor
+core/pool        | @base core/tensor
 core/plan        | @planned
 core/layout      | @planned core/plan
 core/compile/ir      | @planned core/plan
@@ -29,8 +30,8 @@ core/compile         | @planned core/plan core/layout core/compile/...
 core/exec/step   | @planned core/resource core/pool core/plan core/layout
 core/exec        | @planned core/resource core/pool core/plan core/layout core/compile core/exec/step
 core/kit         | @planned core/resource core/pool core/plan core/layout core/exec core/exec/step
-core/registry    | core/base core/registry/probe
-core/registry/probe | core/base core/registry
+core/registry    | @base core/registry/probe
+core/registry/probe | @base core/registry
 core/host        | @session core/kit ops core/compile/ir
 @in_session      | @session core/kit core/pool core/compile core/host
 core/session     | @in_session core/registry/probe core/session/metadata core/session/placement
@@ -39,10 +40,11 @@ core/session/partial   | @in_session core/session core/session/metadata
 core/session/placement | @in_session core/session
 core/eager       | @session core/compile core/host
 
-@planned         | core/base core/tensor core/graph
+@base            | core/base core/base/threads
+@planned         | @base core/tensor core/graph
 @session         | @planned core/formats core/formats/... core/resource core/plan core/exec core/exec/step core/registry
 
-@below           | core/base core/tensor core/graph core/resource
+@below           | @base core/tensor core/graph core/resource
 @kernel          | @below ops/kernel ops/kernel/elements
 ops/kernel           | @below
 ops/kernel/elements  | @below ops/kernel

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <core/base/gate.h>
+#include <core/base/threads/gate.h>
 
 #define HOW_SHIFT 32 /* `open` has the count of lanes in its lower half and `how` in its upper half */
 

@@ -10,10 +10,10 @@
  *
  * A lane's word is a count and two bits: SHUT, and LEFT, which is set once, by the thread that finds the lane empty
  * when it is shut. `open` counts the lanes without LEFT, and one more while tn__gate_shut walks over them. */
-#ifndef TN_CORE_BASE_GATE_H
-#define TN_CORE_BASE_GATE_H
+#ifndef TN_CORE_BASE_THREADS_GATE_H
+#define TN_CORE_BASE_THREADS_GATE_H
 
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

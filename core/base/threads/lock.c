@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With TN_DEBUG_LOCKS each thread records the ranks that it holds, in the order of locking. */
 #define _GNU_SOURCE
-#include <core/base/lock.h>
-#include <core/base/thread.h>
+#include <core/base/threads/lock.h>
+#include <core/base/threads/thread.h>
 
 #include <errno.h>
 #include <time.h>
@@ -35,13 +35,13 @@ static _Thread_local struct {
 static void take_peer(int rank)
 {
   assert(held.n < MAX_HELD);
-  assert((held.n == 0 || held.ranks[held.n - 1] <= rank) && "locks are taken in rising rank (core/base/lock.h)");
+  assert((held.n == 0 || held.ranks[held.n - 1] <= rank) && "locks are taken in rising rank (base/threads/lock.h)");
   held.ranks[held.n++] = rank;
 }
 
 static void take_rank(int rank)
 {
-  assert((held.n == 0 || held.ranks[held.n - 1] != rank) && "locks are taken in rising rank (core/base/lock.h)");
+  assert((held.n == 0 || held.ranks[held.n - 1] != rank) && "locks are taken in rising rank (base/threads/lock.h)");
   take_peer(rank);
 }
 

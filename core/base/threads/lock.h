@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutexes with a rank. The enum is the lock order: a thread takes locks only in rising rank, so no two threads can
  * deadlock. Builds with TN_DEBUG_LOCKS (the sanitizer builds) check rank and owner; other builds pay nothing. */
-#ifndef TN_CORE_BASE_LOCK_H
-#define TN_CORE_BASE_LOCK_H
+#ifndef TN_CORE_BASE_THREADS_LOCK_H
+#define TN_CORE_BASE_THREADS_LOCK_H
 
 #include <pthread.h>
 #include <stdbool.h>

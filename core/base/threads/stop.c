@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 
 _Thread_local const tn__stop *tn__stop_now TN__THREAD_WORD;

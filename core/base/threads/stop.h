@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conditions that stop work for a caller: its session was closed, it was cancelled, its deadline has passed. They
  * apply to a step and to the preparation of one (plans, layouts, packed constants). */
-#ifndef TN_CORE_BASE_STOP_H
-#define TN_CORE_BASE_STOP_H
+#ifndef TN_CORE_BASE_THREADS_STOP_H
+#define TN_CORE_BASE_THREADS_STOP_H
 
-#include <core/base/lock.h>
-#include <core/base/thread.h>
+#include <core/base/threads/lock.h>
+#include <core/base/threads/thread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* pthread_getattr_np */
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <stdatomic.h>
 
 static _Atomic uint32_t n_threads; /* the last number given */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calling thread: its number, thread-local words, its stack, and protection from pthread_cancel. */
-#ifndef TN_CORE_BASE_THREAD_H
-#define TN_CORE_BASE_THREAD_H
+#ifndef TN_CORE_BASE_THREADS_THREAD_H
+#define TN_CORE_BASE_THREADS_THREAD_H
 
 #include <pthread.h>
 #include <stddef.h>

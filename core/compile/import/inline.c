@@ -12,7 +12,7 @@
 #include <core/compile/import/inline.h>
 #include <core/compile/import/loop_call.h>
 #include <core/compile/import/partial.h>
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <core/graph/function_instance.h>
 
 /* Maximum number of inlined nodes for one plan: a constant plus a multiple of the nodes of the graph and its

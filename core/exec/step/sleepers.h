@@ -3,7 +3,7 @@
 #ifndef TN_CORE_EXEC_STEP_SLEEPERS_H
 #define TN_CORE_EXEC_STEP_SLEEPERS_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 
 /* Steps of a session that sleep, so that its close can wake them. */
 typedef struct tn__sleepers {

@@ -4,7 +4,7 @@
 #ifndef TN_CORE_EXEC_STEP_STEP_H
 #define TN_CORE_EXEC_STEP_STEP_H
 
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 #include <core/pool/pool.h>
 #include <core/resource/container.h>
 #include <core/tensor/tensor_internal.h>

@@ -5,7 +5,7 @@
  * plan->idle is an array of places that are changed by atomic exchange, without a lock. A thread
  * prefers a place of its own, which depends on the thread's number, so concurrent steps rarely
  * touch the same cache line, and a thread finds the memory that is in its CPU's cache. */
-#include <core/base/thread.h>
+#include <core/base/threads/thread.h>
 #include <core/exec/step/pending.h>
 
 #define TIDY_STEPS 16   /* steps between two checks for unused memory */

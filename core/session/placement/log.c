@@ -4,9 +4,9 @@
 #include <core/session/placement/log.h>
 
 #include <core/base/alloc.h>
-#include <core/base/lock.h>
 #include <core/base/text.h>
-#include <core/base/thread.h>
+#include <core/base/threads/lock.h>
+#include <core/base/threads/thread.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>

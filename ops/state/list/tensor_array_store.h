@@ -9,7 +9,7 @@
 #ifndef TN_OPS_STATE_LIST_TENSOR_ARRAY_STORE_H
 #define TN_OPS_STATE_LIST_TENSOR_ARRAY_STORE_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <core/tensor/account.h>
 #include <ops/kernel/move/pieces.h>
 #include <tenon/resource.h>

@@ -6,8 +6,8 @@
  * tensor): its own element i, which a newer version replaced. The first note for an index is valid.
  * Without a note, the element is that of the next newer version. */
 #include <core/base/alloc.h>
-#include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/threads/lock.h>
 #include <core/tensor/account.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/state/list/tensor_list_store.h>

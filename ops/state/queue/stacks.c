@@ -5,8 +5,8 @@
  * Each run of the op Stack creates a new stack, in no container. It is destroyed with the last
  * handle, so with the step. */
 #include <core/base/alloc.h>
-#include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/threads/lock.h>
 #include <core/graph/graph_internal.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/resources.h>

@@ -7,7 +7,7 @@
 #ifndef TN_OPS_STATE_QUEUE_WAITING_H
 #define TN_OPS_STATE_QUEUE_WAITING_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <ops/kernel/resources.h>
 
 typedef struct tn__attempt tn__attempt;

@@ -4,7 +4,7 @@
 #ifndef TN_OPS_STATE_TABLE_TABLE_H
 #define TN_OPS_STATE_TABLE_TABLE_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <ops/kernel/resources.h>
 #include <ops/state/table/table_rows.h>
 

@@ -19,7 +19,7 @@
 #ifndef TN_OPS_STATE_VARIABLE_VARIABLE_H
 #define TN_OPS_STATE_VARIABLE_VARIABLE_H
 
-#include <core/base/lock.h>
+#include <core/base/threads/lock.h>
 #include <ops/kernel/resources.h>
 
 extern const tn_resource_class tn__variable_class; /* "Variable"; its objects are tn__variable */
