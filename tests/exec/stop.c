@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <core/base/stop.h>
+#include <core/base/threads/stop.h>
 
 #include "conformance/support/session_kit.h"
 
