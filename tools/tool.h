@@ -153,7 +153,6 @@ tn_status tool_text_tensor(tool_text *text, const tn_tensor *tensor, tn_error *e
 
 /* ---- feeds (feed.c) ---- */
 
-
 /* Creates the tensor for VALUE of --feed TENSOR=VALUE. dtype is the endpoint's type, or TN_DTYPE_INVALID if
  * unknown. */
 tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_error *err);

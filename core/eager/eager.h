@@ -53,7 +53,6 @@ typedef struct tn__eager_backend {
                     tn_tensor **out, tn_error *err);
 } tn__eager_backend;
 
-
 struct tn_eager_session {
   tn__gate calls;
   _Alignas(64) _Atomic int64_t closed; /* time of close or reset, on the monotonic clock; 0 = open */

@@ -71,7 +71,7 @@ TN_API tn_bool tn_runtime_loads_files(void);
 /* ---- loading by path ---- */
 
 /* Allows or forbids tn_runtime_load_file and tn_load_op_library; they are forbidden by default.
- * Returns TN_PERMISSION_DENIED in a process that has more rights than its caller. Any thread.
+ * Returns TN_PERMISSION_DENIED in a process with elevated privileges. Any thread.
  * Since 0.1, P-81 */
 TN_API tn_status tn_runtime_allow_files(tn_bool allow, tn_error *err);
 
@@ -87,7 +87,7 @@ TN_API tn_status tn_runtime_load_file(const char *path, tn_runtime_info *out, tn
  * caller, NULL allowed) describes the plugin, also if it was found but fails. A plugin in a folder
  * of the search list needs no such call: it is loaded when a graph names one of its ops.
  * Returns  TN_FAILED_PRECONDITION unless tn_runtime_allow_files was called, and after tn_freeze;
- *          TN_PERMISSION_DENIED in a process that has more rights than its caller;
+ *          TN_PERMISSION_DENIED in a process with elevated privileges;
  *          TN_INVALID_ARGUMENT for a path that is not absolute, or a file that is not a kernel
  *          plugin; TN_ALREADY_EXISTS, naming both, if one of its ops is the library's own or
  *          another plugin's; otherwise as tn_runtime_load. Loading it again is TN_OK. Any thread.

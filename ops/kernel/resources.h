@@ -14,7 +14,6 @@ typedef struct tn__resource_place {
   const tn_operation *op;
 } tn__resource_place;
 
-
 /* Initialises a place that is embedded in a larger state. */
 tn_status tn__resource_place_init(tn__resource_place *place, const tn_operation *op, tn_error *err);
 void tn__resource_place_fini(tn__resource_place *place);

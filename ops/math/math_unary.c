@@ -82,7 +82,6 @@ static inline uint64_t round_64(uint64_t x) { return 0; }
 #define EXPR_conj(d, x) conj(x)
 #define EXPR_complex_abs(d, x) fabs(x)
 
-
 #define REALS(X, op) TN__VIA_FLOATS(X, op) TN__WRAP_SIGNED(X, op)
 #define SIGNED_NUMBERS(X, op) REALS(X, op) TN__SAME_COMPLEXES(X, op)
 #define NUMBERS(X, op) SIGNED_NUMBERS(X, op) TN__WRAP_UNSIGNED(X, op)

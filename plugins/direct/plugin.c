@@ -39,7 +39,6 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   (void)self, (void)session;
 }
 
-
 static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
                        size_t n, uint32_t flags, tn_error *err)
 {

@@ -108,7 +108,6 @@ static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t al
   return dnn_strided(dims, strides, n_batch + 2, type);
 }
 
-
 /* Rows of weights at such distances map to the same cache sets, so oneDNN copies them in each step. */
 static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
 

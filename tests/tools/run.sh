@@ -146,7 +146,7 @@ is '--timeout ends a step that waits, names the node and writes nothing'
 run 1 "$tenon" run endless.pbtxt --fetch exit --timeout 50 && told '^tenon: DEADLINE_EXCEEDED: '
 is '--timeout ends a loop'
 run 1 "$tenon" run blocked.pbtxt --target get --steps 3 --timeout 50 && says "step 1 of 3: .*'get'"
-is 'the error says which step was late'
+is 'the error says which step exceeded its limit'
 run 1 "$tenon" run blocked.pbtxt --init get --timeout 50 && told "^tenon: DEADLINE_EXCEEDED: init 'get': "
 is 'it applies to an initialiser, too'
 run 1 "$tenon" run blocked.pbtxt --fetch get --timeout 50 --option operation_timeout_ms=1000000 && told DEADLINE_EXCEEDED

@@ -87,7 +87,6 @@ static json_t *have(json_t *value)
   tool_exit(TOOL_FAILED);
 }
 
-
 json_t *tool_json_text(const char *text)
 {
   tool_text clean = { 0 };

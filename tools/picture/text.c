@@ -15,7 +15,6 @@ enum { LONGEST_NAME = 44, LONGEST_TITLE = 28, LONGEST_VALUE = 28, MOST_LABELS = 
 
 /* ---- quoting ---- */
 
-
 /* The next character in displayable form: invalid bytes become U+FFFD. */
 static const char *next(const char **text, size_t *length)
 {

@@ -25,5 +25,4 @@ void plan_picture(const plan_view *view, uint32_t boxes, tool_text *out);
 /* Returns the op of an instruction; "(loop)" for one that runs a whole loop and is named after one of its Enters. */
 const char *plan_op(const tn_operation *op);
 
-
 #endif

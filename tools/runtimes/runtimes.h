@@ -16,7 +16,6 @@ int runtimes_too_many(const char *argument); /* reports an unexpected argument *
 /* Returns "CODE: message caused by: ..." on one line; the caller frees it. */
 char *runtimes_error_line(const tn_error *err);
 
-
 /* Probes a file and returns the result: "well", "error", "signal", "exit", "timeout", "memory" or "not run". `err`
  * receives the message. */
 const char *runtimes_try(const char *path, int64_t timeout_ms, tn_probe_report *report, tn_error *err);

@@ -303,10 +303,10 @@ static tn_status check_splat(const parsed *t, tn_error *err)
   size_t wanted = (size_t)t->count * t->src.parts;
   if (t->n_values >= wanted || t->bytes <= SPLAT_LIMIT) return TN_OK;
   char shape[128];
-  return tn_error_set(
-      err, TN_RESOURCE_EXHAUSTED,
-      "a tensor of shape %s takes %zu bytes, but has only %zu values; with repeated values it may take at most %zu",
-      tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes, t->n_values, SPLAT_LIMIT);
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                      "a tensor of shape %s takes %zu bytes, but has only %zu values; with repeated values it may take "
+                      "at most %zu bytes",
+                      tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes, t->n_values, SPLAT_LIMIT);
 }
 
 /* Complex elements have two numbers each; an odd number at the end is ignored. */

@@ -47,5 +47,4 @@ tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue *que
 
 /* ---- rows ---- */
 
-
 #endif
