@@ -397,7 +397,8 @@ check_LTLIBRARIES += $(TN_TEST_PLUGINS)
 # The modules alone, for a test program started by hand.
 test-modules: $(TN_TEST_PLUGINS)
 .PHONY: test-modules
-EXTRA_DIST += tests/plugins/effects.h tests/plugins/faults_session.h tests/plugins/throws.cc
+EXTRA_DIST += tests/plugins/effects.h tests/plugins/faults_session.h tests/plugins/runtime.h \
+  tests/plugins/throws.cc
 dist_check_SCRIPTS += $(TN_SCRIPT_TESTS)
 TESTS += $(TN_SCRIPT_TESTS)
 

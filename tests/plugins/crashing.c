@@ -7,6 +7,8 @@
 
 #include <tenon/runtime.h>
 
+#include "runtime.h"
+
 TN_PLUGIN_MANIFEST("runtime", "test.crashing", "CPU", "0", "1.0.0", "Tenon", "")
 
 struct tn_runtime_session {
@@ -50,26 +52,4 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
   return tn_error_set(err, TN_INTERNAL, "not reached");
 }
 
-static const tn_session_factory factory = {
-  .struct_size = TN_SESSION_FACTORY_SIZE,
-  .name = "test.crashing",
-  .new_session = new_session,
-  .accepts_options = accepts_options,
-  .destroy_session = destroy_session,
-  .step = step,
-};
-static const tn_session_factory *const factories[] = { &factory };
-
-static const tn_plugin plugin = {
-  .struct_size = TN_PLUGIN_SIZE,
-  .abi_major = TN_ABI_MAJOR,
-  .abi_minor = TN_ABI_MINOR,
-  .kind = TN_PLUGIN_RUNTIME,
-  .name = "test.crashing",
-  .version = "1.0.0",
-  .types = "CPU",
-  .factories = factories,
-  .n_factories = 1,
-};
-
-TN_PLUGIN_DEFINE(plugin)
+TEST_RUNTIME("test.crashing", .step = step)

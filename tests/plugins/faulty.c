@@ -19,6 +19,8 @@
 
 #include <tenon/runtime.h>
 
+#include "runtime.h"
+
 TN_PLUGIN_MANIFEST("runtime", "test.faulty", "CPU", "0", "1.0.0", "Tests", "")
 
 struct tn_runtime_session {
@@ -115,28 +117,4 @@ static tn_status partial_runs(const tn_session_factory *self, tn_runtime_session
   return tn_error_set(err, TN_UNIMPLEMENTED, "it runs whole plans only");
 }
 
-static const tn_session_factory factory = {
-  .struct_size = TN_SESSION_FACTORY_SIZE,
-  .name = "test.faulty",
-  .new_session = new_session,
-  .accepts_options = accepts_options,
-  .destroy_session = destroy_session,
-  .step = step,
-  .reset = reset,
-  .partial_runs = partial_runs,
-};
-static const tn_session_factory *const factories[] = { &factory };
-
-static const tn_plugin plugin = {
-  .struct_size = TN_PLUGIN_SIZE,
-  .abi_major = TN_ABI_MAJOR,
-  .abi_minor = TN_ABI_MINOR,
-  .kind = TN_PLUGIN_RUNTIME,
-  .name = "test.faulty",
-  .version = "1.0.0",
-  .types = "CPU",
-  .factories = factories,
-  .n_factories = 1,
-};
-
-TN_PLUGIN_DEFINE(plugin)
+TEST_RUNTIME("test.faulty", .step = step, .reset = reset, .partial_runs = partial_runs)

@@ -10,6 +10,8 @@
 
 #include <tenon/runtime.h>
 
+#include "runtime.h"
+
 TN_PLUGIN_MANIFEST("runtime", "test.offload", "CPU", "0", "1.0.0", "Tests", "")
 
 static const char *const settings[] = { "take", "fail" };
@@ -222,34 +224,4 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
   return tn_kit_prepare_offloaded(plan, TN_KIT_INLINE, &offload, out, err);
 }
 
-static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
-                       size_t n, uint32_t flags, tn_error *err)
-{
-  (void)options;
-  return tn_kit_reset(self, containers, n, flags, err);
-}
-
-static const tn_session_factory factory = {
-  .struct_size = TN_SESSION_FACTORY_SIZE,
-  .name = "test.offload",
-  .new_session = new_session,
-  .accepts_options = accepts_options,
-  .destroy_session = destroy_session,
-  .prepare = prepare,
-  .reset = reset,
-};
-static const tn_session_factory *const factories[] = { &factory };
-
-static const tn_plugin plugin = {
-  .struct_size = TN_PLUGIN_SIZE,
-  .abi_major = TN_ABI_MAJOR,
-  .abi_minor = TN_ABI_MINOR,
-  .kind = TN_PLUGIN_RUNTIME,
-  .name = "test.offload",
-  .version = "1.0.0",
-  .types = "CPU",
-  .factories = factories,
-  .n_factories = 1,
-};
-
-TN_PLUGIN_DEFINE(plugin)
+TEST_RUNTIME("test.offload", .prepare = prepare, .reset = test_reset)

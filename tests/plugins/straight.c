@@ -6,6 +6,8 @@
 
 #include <tenon/runtime.h>
 
+#include "runtime.h"
+
 TN_PLUGIN_MANIFEST("runtime", "test.straight", "CPU", "0", "1.0.0", "Tests", "")
 
 enum { MOST_VALUES = 64 };
@@ -118,28 +120,4 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
   return st;
 }
 
-static const tn_session_factory factory = {
-  .struct_size = TN_SESSION_FACTORY_SIZE,
-  .name = "test.straight",
-  .new_session = new_session,
-  .accepts_options = accepts_options,
-  .destroy_session = destroy_session,
-  .prepare = prepare,
-  .release = release,
-  .step = step,
-};
-static const tn_session_factory *const factories[] = { &factory };
-
-static const tn_plugin plugin = {
-  .struct_size = TN_PLUGIN_SIZE,
-  .abi_major = TN_ABI_MAJOR,
-  .abi_minor = TN_ABI_MINOR,
-  .kind = TN_PLUGIN_RUNTIME,
-  .name = "test.straight",
-  .version = "1.0.0",
-  .types = "CPU",
-  .factories = factories,
-  .n_factories = 1,
-};
-
-TN_PLUGIN_DEFINE(plugin)
+TEST_RUNTIME("test.straight", .prepare = prepare, .release = release, .step = step)
