@@ -243,6 +243,9 @@ TN_COMPILE_FILES = \
   core/compile/import/dereference.c \
   core/compile/import/dereference.h \
   core/compile/import/frames.c \
+  core/compile/import/frames.h \
+  core/compile/import/frames_build.c \
+  core/compile/import/frames_find.c \
   core/compile/import/inline.c \
   core/compile/import/inline.h \
   core/compile/import/loop_call.c \
