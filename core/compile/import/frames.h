@@ -56,7 +56,10 @@ static inline tn_status tn__op_list_add(const tn__frame_finder *f, tn__op_list *
   return TN_OK;
 }
 
-static inline bool tn__op_has(const tn_operation *op, uint32_t trait) { return (tn__operation_traits(op) & trait) != 0; }
+static inline bool tn__op_has(const tn_operation *op, uint32_t trait)
+{
+  return (tn__operation_traits(op) & trait) != 0;
+}
 
 /* Assigns frames, joins the operations of each loop, then fills the lists of the loops. */
 tn_status tn__frames_find_loops(tn__frame_finder *f);

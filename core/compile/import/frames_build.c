@@ -33,7 +33,8 @@ static tn_status add_feed(const tn__frame_finder *f, body *b, tn__frame_feed fee
 
 /* Whether a Merge has an Enter and a NextIteration, in this order, and no other input: then its value is known before
  * the iteration runs, and *feed describes the feed in its place. */
-static bool is_plain(const tn__frame_finder *f, const tn__frame_loop *l, const tn_operation *merge, tn__frame_feed *feed)
+static bool is_plain(const tn__frame_finder *f, const tn__frame_loop *l, const tn_operation *merge,
+                     tn__frame_feed *feed)
 {
   size_t n, n_control;
   const tn_output *in = tn__operation_inputs(merge, &n);

@@ -59,7 +59,8 @@ tn_operation *tn__frames_source(const tn__frame_finder *f, const tn_operation *o
   return tn__rotated(f->c, in[k].op);
 }
 
-static tn_status two_frames(const tn__frame_finder *f, const tn_operation *op, const tn_operation *a, const tn_operation *b)
+static tn_status two_frames(const tn__frame_finder *f, const tn_operation *op, const tn_operation *a,
+                            const tn_operation *b)
 {
   return tn__ir_refuse(f->c->ir, op,
                        tn_error_set(f->err, TN_INVALID_ARGUMENT,
@@ -87,7 +88,8 @@ static tn_status assign_frame(tn__frame_finder *f, tn_operation *op)
   size_t n_in;
   const tn_output *inputs = tn__operation_inputs(op, &n_in);
   for (size_t k = 0; k < n_in; k++)
-    if (inputs[k].index == 1 && tn__op_has(inputs[k].op, TN_TRAIT_MERGE)) tn__pruned(f->c, inputs[k].op)->index_read = true;
+    if (inputs[k].index == 1 && tn__op_has(inputs[k].op, TN_TRAIT_MERGE))
+      tn__pruned(f->c, inputs[k].op)->index_read = true;
   if (s->own) in = 0;
   else if (tn__op_has(op, TN_TRAIT_ENTER)) return frame_in(f, in, op, &s->frame);
   else if (in == 0 && tn__op_has(op, TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION))
@@ -152,7 +154,8 @@ static tn_status check_feeds(const tn__frame_finder *f, const tn_operation *op)
   size_t n;
   const tn_output *in = tn__operation_inputs(op, &n);
   for (size_t k = 0; k < n; k++)
-    if (tn__is_fed(f->c, in[k]) && !(tn__op_has(op, TN_TRAIT_ENTER) && f->frames[tn__pruned(f->c, op)->frame].depth == 1))
+    if (tn__is_fed(f->c, in[k]) &&
+        !(tn__op_has(op, TN_TRAIT_ENTER) && f->frames[tn__pruned(f->c, op)->frame].depth == 1))
       return tn__ir_refuse(f->c->ir, op,
                            tn_error_set(f->err, TN_INVALID_ARGUMENT,
                                         "'%s:%d' is fed but node '%s' reads it inside a loop: "
@@ -173,7 +176,8 @@ static tn_status sort_in(tn__frame_finder *f, tn_operation *op)
   s->in_loop = true;
   if (s->wanted) st = tn__op_list_add(f, &l->targets, op);
   if (st != TN_OK || f->frames[s->frame].depth != 1) return st;
-  if (tn__op_has(op, TN_TRAIT_ENTER)) return tn__op_list_add(f, tn__enters_constant(f->c, op) ? &l->own : &l->enters, op);
+  if (tn__op_has(op, TN_TRAIT_ENTER))
+    return tn__op_list_add(f, tn__enters_constant(f->c, op) ? &l->own : &l->enters, op);
   if (tn__op_has(op, TN_TRAIT_MERGE)) return begins_iteration(op) ? tn__op_list_add(f, &l->merges, op) : TN_OK;
   tn__op_list *to;
   if (tn__op_has(op, TN_TRAIT_EXIT)) to = &l->exits;
