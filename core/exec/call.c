@@ -243,7 +243,7 @@ static tn_status call_begin(const tn__call *call, uint32_t k, tn_view *const *in
   const tn__callee *f;
   if (c->f == NULL && call->run->step->depth > 0 && tn__stack_left() == 0)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                        "the thread's stack has no room for a function call at depth %u", call->run->step->depth);
+                        "the thread's stack has no room for a function call (call depth %u)", call->run->step->depth);
   tn_status st = c->f != NULL ? TN_OK : find_callee(call, k, &f);
   if (st != TN_OK) return st;
   if (c->f != NULL) f = c->f;
