@@ -94,13 +94,13 @@ static void add_places(const gpu_schedule *s, uint32_t site, block *blocks, size
 {
   for (uint32_t v = 0; v < s->n_slots; v++)
     if (in_arena(&s->slots[v]))
-      add(blocks, n, &gpu_place_at(s, site, v)->span, s->slots[v].bytes, gpu_order_device(s->order, site, v));
+      add(blocks, n, &gpu_place_at(s, site, v)->span, s->slots[v].bytes, gpu_order_device(s->work.order, site, v));
 }
 
 static void add_host(gpu_schedule *s, block *blocks, size_t *n)
 {
   for (uint32_t v = 0; v < s->n_slots; v++)
-    add(blocks, n, &s->slots[v].host, s->slots[v].bytes, gpu_order_host(s->order, v));
+    add(blocks, n, &s->slots[v].host, s->slots[v].bytes, gpu_order_host(s->work.order, v));
 }
 
 /* Each lane has separate scratch memory, after the values. */
@@ -125,24 +125,25 @@ static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
 static tn_status check_shared(gpu_schedule *s, tn_error *err)
 {
   const gpu_site *site = &s->sites[0];
-  s->too_large = s->shared && site->arena_bytes > site->device->max_alloc_bytes;
-  return s->too_large ? too_large("the arena of a step", site->arena_bytes, site->device->max_alloc_bytes, err) : TN_OK;
+  s->memory.too_large = s->memory.shared && site->arena_bytes > site->device->max_alloc_bytes;
+  return s->memory.too_large ? too_large("the arena of a step", site->arena_bytes, site->device->max_alloc_bytes, err)
+                             : TN_OK;
 }
 
 static size_t part_of(const gpu_schedule *s, const gpu_site *site)
 {
   cl_ulong most = site->device->max_alloc_bytes / PART_ALIGN * PART_ALIGN;
-  return s->shared || most == 0 || most > PTRDIFF_MAX ? PTRDIFF_MAX : (size_t)most;
+  return s->memory.shared || most == 0 || most > PTRDIFF_MAX ? PTRDIFF_MAX : (size_t)most;
 }
 
 /* The parts after the first one of each site. */
 static void count_parts(gpu_schedule *s)
 {
-  s->n_arenas = s->n_sites;
+  s->memory.n_arenas = s->n_sites;
   for (uint32_t k = 0; k < s->n_sites; k++) {
     gpu_site *site = &s->sites[k];
-    site->more_parts = s->n_arenas;
-    if (site->arena_bytes > 0) s->n_arenas += (uint32_t)((site->arena_bytes - 1) / site->part_bytes);
+    site->more_parts = s->memory.n_arenas;
+    if (site->arena_bytes > 0) s->memory.n_arenas += (uint32_t)((site->arena_bytes - 1) / site->part_bytes);
   }
 }
 
@@ -153,14 +154,14 @@ static tn_status assign_all(gpu_schedule *s, block *blocks, tn_error *err)
   for (uint32_t k = 0; st == TN_OK && k < s->n_sites; k++) {
     n = 0;
     add_places(s, k, blocks, &n);
-    if (s->shared) add_host(s, blocks, &n);
+    if (s->memory.shared) add_host(s, blocks, &n);
     s->sites[k].part_bytes = part_of(s, &s->sites[k]);
-    st = assign(s->order, blocks, n, s->sites[k].part_bytes, &s->sites[k].arena_bytes, err);
+    st = assign(s->work.order, blocks, n, s->sites[k].part_bytes, &s->sites[k].arena_bytes, err);
   }
-  if (st != TN_OK || s->shared) return st;
+  if (st != TN_OK || s->memory.shared) return st;
   n = 0;
   add_host(s, blocks, &n);
-  return assign(s->order, blocks, n, PTRDIFF_MAX, &s->host_bytes, err);
+  return assign(s->work.order, blocks, n, PTRDIFF_MAX, &s->memory.host_bytes, err);
 }
 
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
@@ -171,11 +172,11 @@ tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
   tn_free(blocks);
   for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = add_scratch(s, l, err);
   for (uint32_t i = 0; i < s->n_items; i++)
-    if (s->items[i].where == GPU_ON_HOST && s->items[i].host_scratch > s->host_scratch)
-      s->host_scratch = s->items[i].host_scratch;
+    if (s->items[i].where == GPU_ON_HOST && s->items[i].host_scratch > s->memory.host_scratch)
+      s->memory.host_scratch = s->items[i].host_scratch;
   if (st == TN_OK) st = check_shared(s, err);
   if (st == TN_OK) count_parts(s);
-  gpu_order_destroy(s->order);
-  s->order = NULL;
+  gpu_order_destroy(s->work.order);
+  s->work.order = NULL;
   return st;
 }

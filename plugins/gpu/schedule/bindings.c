@@ -6,16 +6,16 @@
 
 static tn_status add_binding(gpu_schedule *s, gpu_binding b, tn_error *err)
 {
-  if (s->n_bindings == s->bindings_room) {
-    uint32_t room = s->bindings_room * 2 + 8;
+  if (s->io.n_bindings == s->io.bindings_room) {
+    uint32_t room = s->io.bindings_room * 2 + 8;
     gpu_binding *more = gpu_new(room, sizeof *more);
     if (more == NULL) return gpu_no_memory(err, "a schedule");
-    if (s->n_bindings > 0) memcpy(more, s->bindings, s->n_bindings * sizeof *more);
-    tn_free(s->bindings);
-    s->bindings = more;
-    s->bindings_room = room;
+    if (s->io.n_bindings > 0) memcpy(more, s->io.bindings, s->io.n_bindings * sizeof *more);
+    tn_free(s->io.bindings);
+    s->io.bindings = more;
+    s->io.bindings_room = room;
   }
-  s->bindings[s->n_bindings++] = b;
+  s->io.bindings[s->io.n_bindings++] = b;
   return TN_OK;
 }
 

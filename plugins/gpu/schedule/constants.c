@@ -138,7 +138,7 @@ static tn_status make_packs(gpu_schedule *s, gpu_item *item, cl_command_queue qu
     }
     const gpu_slot *v = &s->slots[s->slots[item->in.inputs[p->input]].source];
     st = gpu_constant_get(site->budget, site->device, queue, v->constant, p, &item->packs[id], err);
-    if (st == TN_OK) s->constant_bytes += p->bytes;
+    if (st == TN_OK) s->memory.constant_bytes += p->bytes;
   }
   return st;
 }
@@ -159,7 +159,7 @@ static tn_status make_constants(gpu_schedule *s, uint32_t k, cl_command_queue qu
       site->statics_bytes += rounded(slot->bytes);
     } else if (slot->kind == GPU_FROM_CONSTANT && p->span.first != GPU_NONE && slot->bytes > 0) {
       st = gpu_constant_get(site->budget, site->device, queue, slot->constant, NULL, &p->on, err);
-      s->constant_bytes += slot->bytes;
+      s->memory.constant_bytes += slot->bytes;
     }
   }
   return st;

@@ -7,8 +7,8 @@
 
 void gpu_faults_plan(gpu_schedule *s)
 {
-  for (uint32_t i = 0; i < s->n_actions; i++) {
-    gpu_action *a = &s->actions[i];
+  for (uint32_t i = 0; i < s->work.n_actions; i++) {
+    gpu_action *a = &s->work.actions[i];
     if (a->what == GPU_DO_CALL && s->calls[a->id].launch->explain != NULL)
       s->sites[s->lanes[a->lane].site].may_fault = s->looks = true;
     bool waits = a->what == GPU_DO_ENTER || (a->what == GPU_DO_READ && a->waits);

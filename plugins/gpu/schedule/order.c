@@ -29,7 +29,7 @@ static uint32_t queues_for(const gpu_schedule *s, const gpu_site *site)
 }
 
 /* With several queues, copies have a separate one for each direction, so that uploads do not wait for reads. */
-static uint32_t lanes_for(const gpu_schedule *s, uint32_t n) { return n > 1 && !s->shared ? n + 2 : n; }
+static uint32_t lanes_for(const gpu_schedule *s, uint32_t n) { return n > 1 && !s->memory.shared ? n + 2 : n; }
 
 static tn_status make_lanes(gpu_schedule *s, tn_error *err)
 {
@@ -58,7 +58,7 @@ tn_status gpu_order_create(gpu_schedule *s, tn_error *err)
   tn_status st = make_lanes(s, err);
   gpu_order *o = st == TN_OK ? gpu_new(1, sizeof *o) : NULL;
   if (o == NULL) return st != TN_OK ? st : gpu_no_memory(err, "a schedule");
-  s->order = o;
+  s->work.order = o;
   o->s = s;
   o->last = gpu_new(s->n_lanes, sizeof *o->last);
   o->known = gpu_new(s->n_lanes, sizeof *o->known);
@@ -86,7 +86,7 @@ void gpu_order_destroy(gpu_order *o)
 
 static uint32_t *clock_of(const gpu_order *o, uint32_t action) { return &o->clocks[(size_t)action * o->s->n_lanes]; }
 
-static uint32_t current(const gpu_order *o) { return o->s->n_actions - 1; }
+static uint32_t current(const gpu_order *o) { return o->s->work.n_actions - 1; }
 
 /* Replaces a list by a longer one with its content. NULL without memory: the list is kept. */
 static void *longer(void *old, size_t n, size_t room, size_t size)
@@ -102,13 +102,13 @@ static void *longer(void *old, size_t n, size_t room, size_t size)
 static tn_status grow(gpu_order *o, tn_error *err)
 {
   gpu_schedule *s = o->s;
-  if (s->n_actions < o->room) return TN_OK;
+  if (s->work.n_actions < o->room) return TN_OK;
   size_t room = o->room * 2 + 16;
-  gpu_action *actions = longer(s->actions, s->n_actions, room, sizeof *actions);
-  if (actions != NULL) s->actions = actions;
-  uint32_t *clocks = longer(o->clocks, (size_t)s->n_actions * s->n_lanes, room * s->n_lanes, sizeof *clocks);
+  gpu_action *actions = longer(s->work.actions, s->work.n_actions, room, sizeof *actions);
+  if (actions != NULL) s->work.actions = actions;
+  uint32_t *clocks = longer(o->clocks, (size_t)s->work.n_actions * s->n_lanes, room * s->n_lanes, sizeof *clocks);
   if (clocks != NULL) o->clocks = clocks;
-  double *ends = longer(o->ends, s->n_actions, room, sizeof *ends);
+  double *ends = longer(o->ends, s->work.n_actions, room, sizeof *ends);
   if (ends != NULL) o->ends = ends;
   if (actions == NULL || clocks == NULL || ends == NULL) return gpu_no_memory(err, "a schedule");
   o->room = room;
@@ -126,9 +126,9 @@ tn_status gpu_order_begin(gpu_order *o, uint8_t what, uint32_t id, uint32_t lane
   gpu_schedule *s = o->s;
   tn_status st = grow(o, err);
   if (st != TN_OK) return st;
-  uint32_t a = s->n_actions++, before = o->last[lane];
+  uint32_t a = s->work.n_actions++, before = o->last[lane];
   uint32_t *clock = clock_of(o, a);
-  s->actions[a] = (gpu_action){ .what = what, .id = id, .lane = lane, .first_wait = s->n_waits };
+  s->work.actions[a] = (gpu_action){ .what = what, .id = id, .lane = lane, .first_wait = s->work.n_waits };
   memcpy(clock, o->known, s->n_lanes * sizeof *clock);
   if (before > 0) raise(clock, clock_of(o, before - 1), s->n_lanes);
   if (before > clock[lane]) clock[lane] = before;
@@ -142,16 +142,16 @@ tn_status gpu_order_begin(gpu_order *o, uint8_t what, uint32_t id, uint32_t lane
 
 static tn_status add_wait(gpu_schedule *s, uint32_t action, tn_error *err)
 {
-  if (s->n_waits == s->waits_room) {
-    uint32_t room = s->waits_room * 2 + 16;
-    uint32_t *more = longer(s->waits, s->n_waits, room, sizeof *more);
+  if (s->work.n_waits == s->work.waits_room) {
+    uint32_t room = s->work.waits_room * 2 + 16;
+    uint32_t *more = longer(s->work.waits, s->work.n_waits, room, sizeof *more);
     if (more == NULL) return gpu_no_memory(err, "a schedule");
-    s->waits = more;
-    s->waits_room = room;
+    s->work.waits = more;
+    s->work.waits_room = room;
   }
-  s->waits[s->n_waits++] = action;
-  s->actions[action].awaited = true;
-  s->actions[s->n_actions - 1].n_waits++;
+  s->work.waits[s->work.n_waits++] = action;
+  s->work.actions[action].awaited = true;
+  s->work.actions[s->work.n_actions - 1].n_waits++;
   return TN_OK;
 }
 
@@ -159,7 +159,7 @@ tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err)
 {
   gpu_schedule *s = o->s;
   if (action == GPU_NONE || action == current(o)) return TN_OK;
-  uint32_t *clock = clock_of(o, current(o)), lane = s->actions[action].lane;
+  uint32_t *clock = clock_of(o, current(o)), lane = s->work.actions[action].lane;
   if (clock[lane] > action) return TN_OK;
   raise(clock, clock_of(o, action), s->n_lanes);
   clock[lane] = action + 1;
@@ -169,7 +169,7 @@ tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err)
 
 void gpu_order_known(gpu_order *o, uint32_t action)
 {
-  uint32_t lane = o->s->actions[action].lane;
+  uint32_t lane = o->s->work.actions[action].lane;
   raise(o->known, clock_of(o, action), o->s->n_lanes);
   if (o->known[lane] < action + 1) o->known[lane] = action + 1;
   if (o->ends[action] > o->now) o->now = o->ends[action];
@@ -178,7 +178,7 @@ void gpu_order_known(gpu_order *o, uint32_t action)
 void gpu_order_fence(gpu_order *o, uint32_t action)
 {
   const gpu_schedule *s = o->s;
-  uint32_t lane = s->actions[action].lane;
+  uint32_t lane = s->work.actions[action].lane;
   for (uint32_t l = 0; l < s->n_lanes; l++)
     if (l != lane && s->lanes[l].site == s->lanes[lane].site) o->fences[l] = action;
 }
@@ -186,7 +186,8 @@ void gpu_order_fence(gpu_order *o, uint32_t action)
 tn_status gpu_order_end(gpu_order *o, tn_error *err)
 {
   tn_status st = grow(o, err);
-  for (uint32_t l = 0; st == TN_OK && l < o->s->n_lanes; l++) clock_of(o, o->s->n_actions)[l] = o->s->n_actions;
+  for (uint32_t l = 0; st == TN_OK && l < o->s->n_lanes; l++)
+    clock_of(o, o->s->work.n_actions)[l] = o->s->work.n_actions;
   return st;
 }
 
@@ -207,7 +208,7 @@ static uint32_t *uses_of(const gpu_order *o, uint32_t memory) { return &o->uses[
 
 void gpu_order_use(gpu_order *o, uint32_t memory)
 {
-  uses_of(o, memory)[o->s->actions[current(o)].lane] = current(o) + 1;
+  uses_of(o, memory)[o->s->work.actions[current(o)].lane] = current(o) + 1;
 }
 
 tn_status gpu_order_after_uses(gpu_order *o, uint32_t memory, tn_error *err)
@@ -227,7 +228,7 @@ uint32_t gpu_order_unknown_use(const gpu_order *o, uint32_t memory)
   return GPU_NONE;
 }
 
-void gpu_order_keep(gpu_order *o, uint32_t memory) { uses_of(o, memory)[0] = o->s->n_actions + 1; }
+void gpu_order_keep(gpu_order *o, uint32_t memory) { uses_of(o, memory)[0] = o->s->work.n_actions + 1; }
 
 bool gpu_order_over(const gpu_order *o, uint32_t memory, uint32_t action)
 {
@@ -248,7 +249,7 @@ static double begins(const gpu_order *o, const gpu_item *item, uint32_t lane)
     uint32_t written =
         gpu_reads(item, k) ? gpu_place_at(s, item->site, s->slots[item->in.inputs[k]].root)->written : GPU_NONE;
     if (written == GPU_NONE) continue;
-    double there = o->ends[written] + (s->actions[written].lane == lane ? 0 : AWAIT_NS);
+    double there = o->ends[written] + (s->work.actions[written].lane == lane ? 0 : AWAIT_NS);
     if (there > ns) ns = there;
   }
   return ns;
@@ -267,5 +268,5 @@ uint32_t gpu_order_choose(const gpu_order *o, uint32_t i)
 void gpu_order_takes(gpu_order *o, double ns)
 {
   o->ends[current(o)] += ns;
-  if (o->s->actions[current(o)].lane == 0) o->now = o->ends[current(o)];
+  if (o->s->work.actions[current(o)].lane == 0) o->now = o->ends[current(o)];
 }

@@ -38,8 +38,8 @@ static void read_entry(gpu_schedule *s, gpu_slot *slot, uint32_t i, const tn_ten
 
 static uint32_t place_of_output(const gpu_schedule *s, uint32_t number)
 {
-  for (uint32_t o = 0; o < s->n_outs; o++)
-    if (s->outs[o].number == number) return o;
+  for (uint32_t o = 0; o < s->io.n_outs; o++)
+    if (s->io.outs[o].number == number) return o;
   return GPU_NONE;
 }
 
@@ -104,21 +104,21 @@ static tn_status read_plan(gpu_schedule *s, const gpu_values *values, tn_error *
   tn_status st = TN_OK;
   s->n_slots = e->n_values;
   s->n_items = g->end - g->begin;
-  s->n_outs = g->n_outputs;
-  s->n_feeds = g->n_entries;
+  s->io.n_outs = g->n_outputs;
+  s->io.n_feeds = g->n_entries;
   s->slots = gpu_new(s->n_slots + 1, sizeof *s->slots);
   s->items = gpu_new(s->n_items + 1, sizeof *s->items);
-  s->outs = gpu_new(s->n_outs + 1, sizeof *s->outs);
+  s->io.outs = gpu_new(s->io.n_outs + 1, sizeof *s->io.outs);
   s->dims = gpu_new(count_dims(e, values), sizeof *s->dims);
-  if (s->slots == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL)
+  if (s->slots == NULL || s->items == NULL || s->io.outs == NULL || s->dims == NULL)
     return gpu_no_memory(err, "a schedule");
   int64_t *dims = s->dims;
-  for (uint32_t i = 0; i < s->n_outs; i++)
-    s->outs[i] = (gpu_out){ .value = tn_plan_output(e->plan, g->outputs[i]), .number = g->outputs[i] };
+  for (uint32_t i = 0; i < s->io.n_outs; i++)
+    s->io.outs[i] = (gpu_out){ .value = tn_plan_output(e->plan, g->outputs[i]), .number = g->outputs[i] };
   for (uint32_t i = 0; st == TN_OK && i < s->n_slots; i++) st = read_value(s, i, values, &dims, err);
   for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) st = read_item(s, i, err);
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++)
-    s->slots[s->slots[s->outs[o].value].source].escapes = s->slots[s->outs[o].value].escapes = true;
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++)
+    s->slots[s->slots[s->io.outs[o].value].source].escapes = s->slots[s->io.outs[o].value].escapes = true;
   return st;
 }
 
@@ -182,7 +182,7 @@ static tn_status collect_calls(gpu_schedule *s, tn_error *err)
     for (const gpu_launch *l = item->built->launches; l != NULL; l = l->next)
       s->calls[n++] = (gpu_call){ .launch = l, .item = i };
   }
-  s->n_launches = n;
+  s->counts.n_launches = n;
   return TN_OK;
 }
 
@@ -215,9 +215,9 @@ void gpu_schedule_log(const gpu_schedule *s, int64_t ns)
          "gpu: a plan for %s%s: %u nodes on the device, %u on the CPU; a step has %u launches and %u copies in %u "
          "queues; arena %zu "
          "bytes, host %zu, constants %zu; made in %.1f ms",
-         first->device->name, n > 1 ? " and others" : "", s->n_device, s->n_host, s->n_launches, s->n_copies,
-         s->n_lanes > 0 ? s->n_lanes - 1 : 0, device_bytes, s->host_bytes + s->host_scratch,
-         s->constant_bytes + statics_bytes, (double)ns / 1e6);
+         first->device->name, n > 1 ? " and others" : "", s->counts.n_device, s->counts.n_host, s->counts.n_launches,
+         s->counts.n_copies, s->n_lanes > 0 ? s->n_lanes - 1 : 0, device_bytes,
+         s->memory.host_bytes + s->memory.host_scratch, s->memory.constant_bytes + statics_bytes, (double)ns / 1e6);
 }
 
 /* Lays out the segment. Layouts of earlier segments exist, so the layout only advances through them. */
@@ -244,12 +244,12 @@ static bool is_late(const gpu_slot *root)
 /* Lists the values that a step passes, or that a kernel makes. */
 static tn_status find_late(gpu_schedule *s, tn_error *err)
 {
-  s->late = gpu_new(s->n_slots + 1, sizeof *s->late);
-  if (s->late == NULL) return gpu_no_memory(err, "a schedule");
+  s->memory.late = gpu_new(s->n_slots + 1, sizeof *s->memory.late);
+  if (s->memory.late == NULL) return gpu_no_memory(err, "a schedule");
   for (uint32_t v = 0; v < s->n_slots; v++) {
     const gpu_slot *root = s->slots[v].root == GPU_NONE ? NULL : &s->slots[s->slots[v].root];
     if (root == NULL || (root->kind == GPU_FROM_FEED && root->rank < 0)) continue; /* not read in this segment */
-    if (is_late(root)) s->late[s->n_late++] = v;
+    if (is_late(root)) s->memory.late[s->memory.n_late++] = v;
   }
   return TN_OK;
 }
@@ -257,11 +257,11 @@ static tn_status find_late(gpu_schedule *s, tn_error *err)
 static bool count_nodes(gpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_items; i++) {
-    s->n_device += s->items[i].where == GPU_ON_DEVICE;
-    s->n_host += s->items[i].where == GPU_ON_HOST;
+    s->counts.n_device += s->items[i].where == GPU_ON_DEVICE;
+    s->counts.n_host += s->items[i].where == GPU_ON_HOST;
     if (s->items[i].where == GPU_ON_DEVICE) s->sites[s->items[i].site].used = true;
   }
-  return s->n_device > 0;
+  return s->counts.n_device > 0;
 }
 
 static tn_status make_steps(gpu_schedule *s, tn_error *err)
@@ -290,7 +290,7 @@ tn_status gpu_schedule_sites(gpu_schedule *s, tn_error *err)
 /* One memory for both sides, unless other devices take part. */
 static bool shares(const gpu_schedule *s)
 {
-  bool copies = s->apart || s->executable->session->settings.copies;
+  bool copies = s->memory.apart || s->executable->session->settings.copies;
   return s->n_sites == 1 && s->sites[0].used && s->sites[0].device->host_visible && !copies;
 }
 
@@ -301,7 +301,7 @@ tn_status gpu_schedule_build(gpu_schedule *s, tn_error *err)
   if (st == TN_OK) st = gpu_choose_places(s, err);
   if (st == TN_OK) drop_unused(s);
   bool device = st == TN_OK && count_nodes(s);
-  s->shared = device && shares(s);
+  s->memory.shared = device && shares(s);
   if (st == TN_OK && (device || s->executable->placed || s->executable->n_segments > 1)) st = make_steps(s, err);
   return st;
 }
@@ -323,11 +323,11 @@ static void clear_made(gpu_schedule *s);
 tn_status gpu_schedule_complete(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   tn_status st = make(s, values, err);
-  if (!s->too_large) return st;
+  if (!s->memory.too_large) return st;
   tn_error_clear(err);
   clear_made(s);
   memset((char *)s + offsetof(gpu_schedule, dims), 0, sizeof *s - offsetof(gpu_schedule, dims));
-  s->apart = true;
+  s->memory.apart = true;
   return make(s, values, err);
 }
 
@@ -346,20 +346,20 @@ static void clear_made(gpu_schedule *s)
   for (uint32_t i = 0; s->items != NULL && i < s->n_items; i++) clear_item(&s->items[i]);
   for (size_t p = 0; s->places != NULL && p < (size_t)s->n_slots * s->n_sites; p++) gpu_constant_put(s->places[p].on);
   for (uint32_t k = 0; k < s->n_sites; k++) gpu_free(&s->sites[k].statics);
-  gpu_order_destroy(s->order);
+  gpu_order_destroy(s->work.order);
   tn_free(s->sites);
   tn_free(s->lanes);
   tn_free(s->places);
-  tn_free(s->waits);
+  tn_free(s->work.waits);
   tn_free(s->sequence);
   tn_free(s->slots);
   tn_free(s->items);
   tn_free(s->calls);
-  tn_free(s->actions);
-  tn_free(s->outs);
+  tn_free(s->work.actions);
+  tn_free(s->io.outs);
   tn_free(s->dims);
-  tn_free(s->late);
-  tn_free(s->bindings);
+  tn_free(s->memory.late);
+  tn_free(s->io.bindings);
   tn_free(s->dynamics);
   tn_kit_layout_release(s->layout);
 }

@@ -18,6 +18,39 @@
 typedef struct gpu_schedule gpu_schedule;
 typedef struct gpu_order gpu_order; /* order.c */
 
+/* The memory of an instance. */
+typedef struct gpu_schedule_memory {
+  uint32_t n_arenas;
+  bool apart;     /* host and device have separate arenas even if they share memory */
+  bool too_large; /* one arena for both would exceed the largest allocation of the device */
+  bool shared;    /* one arena for the host and the only device */
+  uint32_t *late; /* values whose host memory differs from step to step */
+  uint32_t n_late;
+  size_t host_bytes, host_scratch, constant_bytes;
+} gpu_schedule_memory;
+
+/* What a step does, and what each action waits for. */
+typedef struct gpu_schedule_work {
+  gpu_action *actions;
+  uint32_t n_actions, actions_room;
+  uint32_t *waits;  /* actions */
+  uint32_t n_waits, waits_room;
+  gpu_order *order; /* while the schedule is made */
+} gpu_schedule_work;
+
+/* The values that enter and leave a step. */
+typedef struct gpu_schedule_io {
+  gpu_out *outs;
+  uint32_t n_outs, n_feeds;
+  gpu_binding *bindings;
+  uint32_t n_bindings, bindings_room;
+} gpu_schedule_io;
+
+/* Numbers of one step, for the report. */
+typedef struct gpu_schedule_counts {
+  uint32_t n_device, n_host, n_launches, n_copies;
+} gpu_schedule_counts;
+
 struct gpu_schedule {
   gpu_schedule *next; /* guarded by the executable's mu, as are users, state and idle */
   size_t n_users;     /* steps, and the list */
@@ -32,7 +65,7 @@ struct gpu_schedule {
   int64_t *dims;           /* of values that earlier segments made */
   gpu_site *sites;         /* by device of the session */
   uint32_t n_sites;
-  uint32_t n_arenas;       /* of an instance */
+  gpu_schedule_memory memory;
   gpu_lane *lanes;
   uint32_t n_lanes;
   tn_plan_layout *layout;
@@ -43,30 +76,17 @@ struct gpu_schedule {
   uint32_t n_items;
   gpu_call *calls;
   uint32_t n_calls;
-  gpu_action *actions;
-  uint32_t n_actions, actions_room;
-  uint32_t *waits;         /* actions */
-  uint32_t n_waits, waits_room;
-  gpu_order *order;        /* while the schedule is made */
+  gpu_schedule_work work;
   uint32_t *sequence;      /* items, in the order in which they are gone through */
-  gpu_out *outs;
-  uint32_t n_outs, n_feeds;
-  gpu_binding *bindings;
-  uint32_t n_bindings, bindings_room;
+  gpu_schedule_io io;
   gpu_dynamic *dynamics;
   uint32_t n_dynamic;
   uint32_t n_operands;     /* pointers to views, of all host items */
   uint32_t max_outputs;    /* of an item */
-  bool apart;              /* host and device have separate arenas even if they share memory */
-  bool too_large;          /* one arena for both would exceed the largest allocation of the device */
   bool part;               /* a part: the kit runs the rest of the plan, and owns the memory of inputs and outputs */
-  bool shared;             /* one arena for the host and the only device */
   bool possible;           /* the device could run some of the nodes */
   bool looks;              /* launches after the last check may find invalid elements */
-  uint32_t *late;          /* values whose host memory differs from step to step */
-  uint32_t n_late;
-  size_t host_bytes, host_scratch, constant_bytes;
-  uint32_t n_device, n_host, n_launches, n_copies; /* in one step */
+  gpu_schedule_counts counts;
 };
 
 /* Makes what gpu_schedule_take found missing. */

@@ -45,7 +45,7 @@ static void find_last(gpu_schedule *s)
     for (uint32_t k = 0; k < item->in.n_outputs; k++)
       s->slots[item->in.outputs[k]].root = root_of(s, item, item->in.outputs[k]);
   }
-  for (uint32_t o = 0; o < s->n_outs; o++) s->slots[s->slots[s->outs[o].value].root].last = FOREVER;
+  for (uint32_t o = 0; o < s->io.n_outs; o++) s->slots[s->slots[s->io.outs[o].value].root].last = FOREVER;
   for (uint32_t v = 0; v < s->n_slots; v++) {
     if (!gpu_hands_on(s, v)) continue;
     gpu_slot *root = &s->slots[s->slots[v].root];
@@ -66,11 +66,11 @@ typedef struct walk {
   tn_error *err;
 } walk;
 
-static uint32_t current(const walk *w) { return w->s->n_actions - 1; }
+static uint32_t current(const walk *w) { return w->s->work.n_actions - 1; }
 
 static tn_status begin(walk *w, uint8_t what, uint32_t id, uint32_t lane)
 {
-  return gpu_order_begin(w->s->order, what, id, lane, w->err);
+  return gpu_order_begin(w->s->work.order, what, id, lane, w->err);
 }
 
 static void touch(gpu_span *span, uint32_t now)
@@ -84,7 +84,7 @@ static gpu_place *unified_place(const gpu_schedule *s, uint32_t root) { return g
 
 static uint32_t host_memory(const walk *w, uint32_t root)
 {
-  const gpu_order *o = w->s->order;
+  const gpu_order *o = w->s->work.order;
   return w->s->slots[root].unified ? gpu_order_device(o, 0, root) : gpu_order_host(o, root);
 }
 
@@ -99,26 +99,26 @@ static void touch_host(walk *w, uint32_t root, uint32_t now)
 static void use_host(walk *w, uint32_t root)
 {
   touch_host(w, root, current(w));
-  gpu_order_use(w->s->order, host_memory(w, root));
+  gpu_order_use(w->s->work.order, host_memory(w, root));
 }
 
 static void use_place(walk *w, uint32_t site, uint32_t root)
 {
   gpu_place *p = gpu_place_at(w->s, site, root);
   if (p->dynamic == GPU_NONE) touch(&p->span, current(w));
-  gpu_order_use(w->s->order, gpu_order_device(w->s->order, site, root));
+  gpu_order_use(w->s->work.order, gpu_order_device(w->s->work.order, site, root));
 }
 
 static tn_status read_place(walk *w, uint32_t site, uint32_t root)
 {
-  tn_status st = gpu_order_after(w->s->order, gpu_place_at(w->s, site, root)->written, w->err);
+  tn_status st = gpu_order_after(w->s->work.order, gpu_place_at(w->s, site, root)->written, w->err);
   use_place(w, site, root);
   return st;
 }
 
 static tn_status write_place(walk *w, uint32_t site, uint32_t root)
 {
-  tn_status st = gpu_order_after_uses(w->s->order, gpu_order_device(w->s->order, site, root), w->err);
+  tn_status st = gpu_order_after_uses(w->s->work.order, gpu_order_device(w->s->work.order, site, root), w->err);
   use_place(w, site, root);
   gpu_place_at(w->s, site, root)->written = current(w);
   return st;
@@ -129,10 +129,10 @@ static tn_status await_uses(walk *w, uint32_t root)
 {
   tn_status st = TN_OK;
   uint32_t action;
-  while (st == TN_OK && (action = gpu_order_unknown_use(w->s->order, host_memory(w, root))) != GPU_NONE) {
+  while (st == TN_OK && (action = gpu_order_unknown_use(w->s->work.order, host_memory(w, root))) != GPU_NONE) {
     st = begin(w, GPU_DO_AWAIT, action, 0);
-    if (st == TN_OK) st = gpu_order_after(w->s->order, action, w->err);
-    if (st == TN_OK) gpu_order_known(w->s->order, action);
+    if (st == TN_OK) st = gpu_order_after(w->s->work.order, action, w->err);
+    if (st == TN_OK) gpu_order_known(w->s->work.order, action);
   }
   return st;
 }
@@ -151,7 +151,7 @@ static uint32_t reading_lane(const gpu_schedule *s, uint32_t site, uint32_t root
 {
   uint32_t written = gpu_place_at(s, site, root)->written;
   if (s->sites[site].down != GPU_NONE) return s->sites[site].down;
-  return written == GPU_NONE ? s->sites[site].first_lane : s->actions[written].lane;
+  return written == GPU_NONE ? s->sites[site].first_lane : s->work.actions[written].lane;
 }
 
 static tn_status read_value(walk *w, uint32_t site, uint32_t root)
@@ -161,12 +161,12 @@ static tn_status read_value(walk *w, uint32_t site, uint32_t root)
       w->s->n_sites > 1 ? await_uses(w, root) : TN_OK; /* queues of one device cannot wait for those of another */
   if (st == TN_OK) st = begin(w, GPU_DO_READ, root, reading_lane(w->s, site, root));
   if (st == TN_OK) st = read_place(w, site, root);
-  if (st == TN_OK) st = gpu_order_after_uses(w->s->order, host_memory(w, root), w->err);
+  if (st == TN_OK) st = gpu_order_after_uses(w->s->work.order, host_memory(w, root), w->err);
   if (st != TN_OK) return st;
   use_host(w, root);
-  gpu_order_takes(w->s->order, (double)v->bytes / COPY_BYTES_PER_NS);
+  gpu_order_takes(w->s->work.order, (double)v->bytes / COPY_BYTES_PER_NS);
   v->on_host = true;
-  w->s->n_copies++;
+  w->s->counts.n_copies++;
   return TN_OK;
 }
 
@@ -174,13 +174,13 @@ static tn_status read_value(walk *w, uint32_t site, uint32_t root)
 static void wait_for_reads(walk *w, uint32_t first)
 {
   gpu_schedule *s = w->s;
-  for (uint32_t a = first; a < s->n_actions; a++) {
-    bool last = s->actions[a].what == GPU_DO_READ;
-    for (uint32_t b = a + 1; last && b < s->n_actions; b++)
-      last = s->actions[b].what != GPU_DO_READ || s->actions[b].lane != s->actions[a].lane;
+  for (uint32_t a = first; a < s->work.n_actions; a++) {
+    bool last = s->work.actions[a].what == GPU_DO_READ;
+    for (uint32_t b = a + 1; last && b < s->work.n_actions; b++)
+      last = s->work.actions[b].what != GPU_DO_READ || s->work.actions[b].lane != s->work.actions[a].lane;
     if (!last) continue;
-    s->actions[a].waits = true;
-    gpu_order_known(s->order, a);
+    s->work.actions[a].waits = true;
+    gpu_order_known(s->work.order, a);
   }
 }
 
@@ -192,7 +192,7 @@ static tn_status send(walk *w, uint32_t site, uint32_t root, uint32_t lane)
   tn_status st = TN_OK;
   if (p->there || v->bytes == 0) return TN_OK;
   if (!v->on_host) { /* another device has it */
-    uint32_t first = s->n_actions;
+    uint32_t first = s->work.n_actions;
     st = read_value(w, site_with(s, root), root);
     wait_for_reads(w, first);
   }
@@ -200,9 +200,9 @@ static tn_status send(walk *w, uint32_t site, uint32_t root, uint32_t lane)
   if (st != TN_OK) return st;
   use_host(w, root);
   p->there = true;
-  s->n_copies++;
+  s->counts.n_copies++;
   st = write_place(w, site, root);
-  gpu_order_takes(s->order, (double)v->bytes / COPY_BYTES_PER_NS);
+  gpu_order_takes(s->work.order, (double)v->bytes / COPY_BYTES_PER_NS);
   return st;
 }
 
@@ -215,8 +215,8 @@ static tn_status enter(walk *w)
   tn_status st = begin(w, GPU_DO_ENTER, 0, site->first_lane);
   uint32_t enters = current(w);
   for (uint32_t a = enters; st == TN_OK && a-- > 0;)
-    if (s->actions[a].lane != 0) st = gpu_order_after(s->order, a, w->err);
-  gpu_order_known(s->order, enters);
+    if (s->work.actions[a].lane != 0) st = gpu_order_after(s->work.order, a, w->err);
+  gpu_order_known(s->work.order, enters);
   w->entered = true;
   return st;
 }
@@ -225,7 +225,7 @@ static tn_status enter(walk *w)
 static tn_status begin_host(walk *w, uint32_t first)
 {
   gpu_schedule *s = w->s;
-  uint32_t before = s->n_actions;
+  uint32_t before = s->work.n_actions;
   tn_status st = TN_OK;
   for (uint32_t p = first; st == TN_OK && p < s->n_items; p++) {
     const gpu_item *item = &s->items[s->sequence[p]];
@@ -239,7 +239,7 @@ static tn_status begin_host(walk *w, uint32_t first)
   }
   wait_for_reads(w, before);
   w->on_host = true;
-  return st == TN_OK && s->shared ? enter(w) : st;
+  return st == TN_OK && s->memory.shared ? enter(w) : st;
 }
 
 static tn_status end_host(walk *w)
@@ -248,7 +248,7 @@ static tn_status end_host(walk *w)
   w->on_host = w->entered = false;
   if (!entered) return TN_OK;
   tn_status st = begin(w, GPU_DO_LEAVE, 0, w->s->sites[0].first_lane);
-  if (st == TN_OK) gpu_order_fence(w->s->order, current(w));
+  if (st == TN_OK) gpu_order_fence(w->s->work.order, current(w));
   return st;
 }
 
@@ -282,7 +282,7 @@ static tn_status do_host(walk *w, uint32_t i)
     set_root(s, item, out);
     if (v->root == out && v->kind == GPU_FROM_NODE) {
       v->straight = v->output != GPU_NONE;
-      v->unified = s->shared && !v->straight;
+      v->unified = s->memory.shared && !v->straight;
     }
     st = await_uses(w, v->root);
   }
@@ -290,7 +290,7 @@ static tn_status do_host(walk *w, uint32_t i)
   if (st != TN_OK) return st;
   for (uint32_t k = 0; k < item->in.n_inputs; k++) use_host(w, s->slots[item->in.inputs[k]].root);
   for (uint32_t k = 0; k < item->in.n_outputs; k++) host_makes(w, item->in.outputs[k]);
-  gpu_order_takes(s->order, item->host_ns);
+  gpu_order_takes(s->work.order, item->host_ns);
   return TN_OK;
 }
 
@@ -330,8 +330,8 @@ static uint32_t new_dynamic(gpu_schedule *s, uint32_t value, uint32_t site, size
 
 static bool is_fetched(const gpu_schedule *s, uint32_t value)
 {
-  for (uint32_t o = 0; o < s->n_outs; o++)
-    if (s->outs[o].value == value) return true;
+  for (uint32_t o = 0; o < s->io.n_outs; o++)
+    if (s->io.outs[o].value == value) return true;
   return false;
 }
 
@@ -348,7 +348,7 @@ static tn_status make_output(walk *w, uint32_t i, uint32_t k)
     v->root = over_input(s, i, out);
   gpu_slot *root = &s->slots[v->root];
   if (v->root != out && v->last > root->last) root->last = v->last;
-  else if (v->root == out) root->unified = s->shared && gpu_place_at(s, site, out)->dynamic == GPU_NONE;
+  else if (v->root == out) root->unified = s->memory.shared && gpu_place_at(s, site, out)->dynamic == GPU_NONE;
   root->on_host = root->unified;
   for (uint32_t other = 0; other < s->n_sites; other++) gpu_place_at(s, other, v->root)->there = other == site;
   return s->items[i].n_calls == 0 ? TN_OK : write_place(w, site, v->root);
@@ -366,8 +366,8 @@ static tn_status pause_after(walk *w, double ns)
   w->paused = current(w);
   tn_status st = before == GPU_NONE ? TN_OK : begin(w, GPU_DO_AWAIT, before, 0);
   if (st != TN_OK || before == GPU_NONE) return st;
-  st = gpu_order_after(w->s->order, before, w->err);
-  if (st == TN_OK) gpu_order_known(w->s->order, before);
+  st = gpu_order_after(w->s->work.order, before, w->err);
+  if (st == TN_OK) gpu_order_known(w->s->work.order, before);
   return st;
 }
 
@@ -393,7 +393,7 @@ static tn_status launch(walk *w, uint32_t i)
       if (gpu_reads(item, k)) st = read_place(w, item->site, s->slots[item->in.inputs[k]].root);
     for (uint32_t k = 0; st == TN_OK && k < item->in.n_outputs; k++)
       st = c == 0 ? make_output(w, i, k) : write_place(w, item->site, s->slots[item->in.outputs[k]].root);
-    gpu_order_takes(s->order, item->device_ns / item->n_calls);
+    gpu_order_takes(s->work.order, item->device_ns / item->n_calls);
     if (st == TN_OK) st = pause_after(w, item->device_ns / item->n_calls);
   }
   for (uint32_t k = 0; item->n_calls == 0 && k < item->in.n_outputs; k++) make_output(w, i, k); /* without elements */
@@ -405,7 +405,7 @@ static tn_status do_device(walk *w, uint32_t i)
   gpu_schedule *s = w->s;
   gpu_item *item = &s->items[i];
   tn_status st = w->on_host ? end_host(w) : TN_OK;
-  item->lane = gpu_order_choose(s->order, i);
+  item->lane = gpu_order_choose(s->work.order, i);
   for (uint32_t k = 0; st == TN_OK && k < item->in.n_inputs; k++)
     if (gpu_reads(item, k)) st = send(w, item->site, s->slots[item->in.inputs[k]].root, item->lane);
   return st == TN_OK ? launch(w, i) : st;
@@ -416,7 +416,7 @@ static tn_status do_device(walk *w, uint32_t i)
 static bool is_first_of(const gpu_schedule *s, uint32_t o)
 {
   for (uint32_t p = 0; p < o; p++)
-    if (s->slots[s->outs[p].value].root == s->slots[s->outs[o].value].root) return false;
+    if (s->slots[s->io.outs[p].value].root == s->slots[s->io.outs[o].value].root) return false;
   return true;
 }
 
@@ -430,7 +430,7 @@ static bool is_view_of_feed(const gpu_schedule *s, const gpu_slot *v)
 static tn_status end_output(walk *w, uint32_t o)
 {
   gpu_schedule *s = w->s;
-  gpu_out *out = &s->outs[o];
+  gpu_out *out = &s->io.outs[o];
   gpu_slot *v = &s->slots[out->value], *root = &s->slots[v->root];
   bool stays = gpu_outputs_stay(s);
   uint32_t site = root->kind == GPU_FROM_NODE || root->fed_at != GPU_NONE ? site_with(s, v->root) : GPU_NONE;
@@ -451,7 +451,7 @@ static tn_status end_output(walk *w, uint32_t o)
   } else if (stays) {
     out->dynamic = new_dynamic(s, out->value, site, v->bytes);
   }
-  s->n_copies += out->how != GPU_OUT_DYNAMIC && out->how != GPU_OUT_FED;
+  s->counts.n_copies += out->how != GPU_OUT_DYNAMIC && out->how != GPU_OUT_FED;
   /* A value that stays is also read, if a step passes memory for it. */
   tn_status st = begin(w, GPU_DO_OUT, o, reading_lane(s, site, v->root));
   return st == TN_OK ? read_place(w, site, v->root) : st;
@@ -461,11 +461,11 @@ static tn_status end_output(walk *w, uint32_t o)
 static void keep_to_the_end(walk *w)
 {
   gpu_schedule *s = w->s;
-  for (uint32_t o = 0; o < s->n_outs; o++) {
-    uint32_t root = s->slots[s->outs[o].value].root;
-    if (s->outs[o].how != GPU_OUT_HOST) continue;
-    touch_host(w, root, s->n_actions);
-    gpu_order_keep(s->order, host_memory(w, root));
+  for (uint32_t o = 0; o < s->io.n_outs; o++) {
+    uint32_t root = s->slots[s->io.outs[o].value].root;
+    if (s->io.outs[o].how != GPU_OUT_HOST) continue;
+    touch_host(w, root, s->work.n_actions);
+    gpu_order_keep(s->work.order, host_memory(w, root));
   }
 }
 
@@ -473,7 +473,7 @@ static void keep_to_the_end(walk *w)
 
 static tn_status begin_values(gpu_schedule *s, tn_error *err)
 {
-  s->dynamics = gpu_new((size_t)s->n_slots + s->n_outs + 1, sizeof *s->dynamics);
+  s->dynamics = gpu_new((size_t)s->n_slots + s->io.n_outs + 1, sizeof *s->dynamics);
   if (s->dynamics == NULL) return gpu_no_memory(err, "a schedule");
   for (uint32_t v = 0; v < s->n_slots; v++) {
     gpu_slot *slot = &s->slots[v];
@@ -512,7 +512,7 @@ static tn_status walk_items(walk *w)
       for (uint32_t k = 0; k < item->in.n_outputs; k++) set_root(s, item, item->in.outputs[k]);
   }
   if (st == TN_OK && w->on_host) st = end_host(w);
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) st = end_output(w, o);
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++) st = end_output(w, o);
   return st;
 }
 
@@ -523,7 +523,7 @@ tn_status gpu_transfers(gpu_schedule *s, tn_error *err)
   if (st == TN_OK) st = gpu_sequence(s, err);
   if (st == TN_OK) st = begin_values(s, err);
   if (st == TN_OK) st = walk_items(&w);
-  if (st == TN_OK) st = gpu_order_end(s->order, err);
+  if (st == TN_OK) st = gpu_order_end(s->work.order, err);
   if (st != TN_OK) return st;
   keep_to_the_end(&w);
   end_values(s);

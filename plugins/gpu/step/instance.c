@@ -39,14 +39,14 @@ static void *aligned_memory(size_t bytes, void **memory)
 static void *make_host_memory(gpu_instance *in)
 {
   const gpu_schedule *s = in->schedule;
-  if (s->shared) return in->arenas[0].host;
-  for (uint32_t k = 0; s->host_bytes > 0 && k < s->n_sites; k++) {
+  if (s->memory.shared) return in->arenas[0].host;
+  for (uint32_t k = 0; s->memory.host_bytes > 0 && k < s->n_sites; k++) {
     if (!s->sites[k].used) continue;
-    if (gpu_pinned_alloc(s->sites[k].device, s->host_bytes, &in->pinned, NULL) == TN_OK) return in->pinned.host;
+    if (gpu_pinned_alloc(s->sites[k].device, s->memory.host_bytes, &in->pinned, NULL) == TN_OK) return in->pinned.host;
     in->pinned = (gpu_block){ 0 };
     break;
   }
-  return aligned_memory(s->host_bytes, &in->host_memory);
+  return aligned_memory(s->memory.host_bytes, &in->host_memory);
 }
 
 static tn_status make_arena(gpu_instance *in, uint32_t k, tn_error *err)
@@ -70,9 +70,10 @@ static tn_status make_memory(gpu_instance *in, tn_error *err)
     if (s->sites[k].used) st = make_arena(in, k, err);
   if (st != TN_OK) return st;
   in->host = make_host_memory(in);
-  in->scratch = aligned_memory(s->host_scratch, &in->scratch_memory);
+  in->scratch = aligned_memory(s->memory.host_scratch, &in->scratch_memory);
   if (in->host == NULL || in->scratch == NULL)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step: %zu bytes", s->host_bytes + s->host_scratch);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step: %zu bytes",
+                        s->memory.host_bytes + s->memory.host_scratch);
   return TN_OK;
 }
 
@@ -173,7 +174,7 @@ static void destroy(gpu_instance *in)
     if (in->queues != NULL && in->queues[l] != NULL) cl.ReleaseCommandQueue(in->queues[l]);
     if (in->timed != NULL && in->timed[l] != NULL) cl.ReleaseCommandQueue(in->timed[l]);
   }
-  for (uint32_t k = 0; in->arenas != NULL && k < in->schedule->n_arenas; k++) gpu_free(&in->arenas[k]);
+  for (uint32_t k = 0; in->arenas != NULL && k < in->schedule->memory.n_arenas; k++) gpu_free(&in->arenas[k]);
   for (uint32_t k = 0; in->faults != NULL && k < in->schedule->n_sites; k++) gpu_free(&in->faults[k]);
   tn_free(in->arenas);
   tn_free(in->faults);
@@ -214,20 +215,20 @@ static void bind_nothing(gpu_instance *in)
 
 static bool make_lists(const gpu_schedule *s, gpu_instance *in)
 {
-  in->arenas = gpu_new(s->n_arenas + 1, sizeof *in->arenas);
+  in->arenas = gpu_new(s->memory.n_arenas + 1, sizeof *in->arenas);
   in->faults = gpu_new(s->n_sites + 1, sizeof *in->faults);
   in->found = gpu_new(s->n_sites + 1, sizeof *in->found);
   in->queues = gpu_new(s->n_lanes + 1, sizeof *in->queues);
   in->timed = gpu_new(s->n_lanes + 1, sizeof *in->timed);
   in->busy = gpu_new(s->n_lanes + 1, sizeof *in->busy);
-  in->events = gpu_new(s->n_actions + 1, sizeof *in->events);
-  in->waits = gpu_new(s->n_waits + 1, sizeof *in->waits);
+  in->events = gpu_new(s->work.n_actions + 1, sizeof *in->events);
+  in->waits = gpu_new(s->work.n_waits + 1, sizeof *in->waits);
   in->kernels = gpu_new(s->n_calls + 1, sizeof *in->kernels);
   in->views = gpu_new(s->n_slots + 1, sizeof *in->views);
   in->operands = gpu_new(s->n_operands + 1, sizeof *in->operands);
   in->bound = gpu_new(s->n_dynamic + 1, sizeof *in->bound);
   in->tensors = gpu_new(s->n_slots + 1, sizeof *in->tensors);
-  in->outputs = gpu_new(s->n_outs + 1, sizeof *in->outputs);
+  in->outputs = gpu_new(s->io.n_outs + 1, sizeof *in->outputs);
   in->blocks = gpu_new(s->n_dynamic + 1, sizeof *in->blocks);
   in->made = gpu_new(s->max_outputs + 1, sizeof *in->made);
   if (in->faults == NULL || in->found == NULL || in->arenas == NULL || in->queues == NULL || in->timed == NULL ||
@@ -292,11 +293,11 @@ static void give_back(gpu_instance *in)
 static void clear_instance(gpu_instance *in)
 {
   const gpu_schedule *s = in->schedule;
-  for (uint32_t i = 0; i < s->n_late; i++) {
-    tn_tensor_unref(in->tensors[s->late[i]]);
-    in->tensors[s->late[i]] = NULL;
+  for (uint32_t i = 0; i < s->memory.n_late; i++) {
+    tn_tensor_unref(in->tensors[s->memory.late[i]]);
+    in->tensors[s->memory.late[i]] = NULL;
   }
-  for (uint32_t o = 0; o < s->n_outs; o++) {
+  for (uint32_t o = 0; o < s->io.n_outs; o++) {
     tn_tensor_unref(in->outputs[o]);
     in->outputs[o] = NULL;
   }

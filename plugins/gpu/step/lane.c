@@ -17,9 +17,9 @@ tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const 
 gpu_links gpu_step_links(gpu_run *run, uint32_t action)
 {
   gpu_instance *in = run->in;
-  const gpu_action *a = &run->schedule->actions[action];
+  const gpu_action *a = &run->schedule->work.actions[action];
   bool timed = run->first_ns != NULL && a->what == GPU_DO_CALL;
-  for (uint32_t i = 0; i < a->n_waits; i++) in->waits[i] = in->events[run->schedule->waits[a->first_wait + i]];
+  for (uint32_t i = 0; i < a->n_waits; i++) in->waits[i] = in->events[run->schedule->work.waits[a->first_wait + i]];
   in->busy[a->lane] = true;
   return (gpu_links){ .queue = in->queues[a->lane], .n_waits = a->n_waits, .waits = a->n_waits > 0 ? in->waits : NULL,
                       .event = a->awaited || timed ? &in->events[action] : NULL };

@@ -6,12 +6,12 @@
 
 static const gpu_slot *slot_of(const gpu_run *run, size_t o)
 {
-  return &run->schedule->slots[run->schedule->outs[o].value];
+  return &run->schedule->slots[run->schedule->io.outs[o].value];
 }
 
 static tn_tensor *given_for(const gpu_run *run, size_t o)
 {
-  return tn_step_output(run->step, run->schedule->outs[o].number);
+  return tn_step_output(run->step, run->schedule->io.outs[o].number);
 }
 
 /* The caller's tensor must be what the output is. */
@@ -39,10 +39,10 @@ static tn_status outputs_begin(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++) {
     tn_tensor *given = given_for(run, o);
     if (given != NULL) st = check_given(run, o, given, err);
-    if (st == TN_OK && s->outs[o].how == GPU_OUT_STRAIGHT) st = host_tensor(run, o, err);
+    if (st == TN_OK && s->io.outs[o].how == GPU_OUT_STRAIGHT) st = host_tensor(run, o, err);
   }
   return st;
 }
@@ -58,7 +58,7 @@ static tn_status read_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *e
   const gpu_slot *v = slot_of(run, o);
   tn_status st = host_tensor(run, o, err);
   if (st != TN_OK || v->bytes == 0) return st;
-  gpu_memory from = gpu_memory_of(run->in, v->root, run->schedule->outs[o].site);
+  gpu_memory from = gpu_memory_of(run->in, v->root, run->schedule->io.outs[o].site);
   void *to = tn_tensor_data(target(run, o));
   if (to == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "output %u: the tensor given for it is not in host memory", o);
@@ -66,26 +66,26 @@ static tn_status read_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *e
   cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, to, l.n_waits, l.waits, l.event);
   return code == CL_SUCCESS
              ? TN_OK
-             : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueReadBuffer", v->op, err);
+             : gpu_step_failed(run, run->schedule->work.actions[action].lane, code, "clEnqueueReadBuffer", v->op, err);
 }
 
 static tn_status copy_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
 {
   const gpu_slot *v = slot_of(run, o);
-  const gpu_out *out = &run->schedule->outs[o];
+  const gpu_out *out = &run->schedule->io.outs[o];
   gpu_memory from = gpu_memory_of(run->in, v->root, out->site);
   gpu_links l = gpu_step_links(run, action);
   cl_int code = cl.EnqueueCopyBuffer(l.queue, from.mem, run->blocks[out->dynamic].mem, from.at, 0, v->bytes, l.n_waits,
                                      l.waits, l.event);
   return code == CL_SUCCESS
              ? TN_OK
-             : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
+             : gpu_step_failed(run, run->schedule->work.actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
 }
 
 /* The output stays where it is. Later actions of the lane rely on its waits, so these are enqueued. */
 static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
 {
-  const gpu_action *a = &run->schedule->actions[action];
+  const gpu_action *a = &run->schedule->work.actions[action];
   if (a->n_waits == 0) return TN_OK;
   gpu_links l = gpu_step_links(run, action);
   cl_int code = cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, l.event);
@@ -97,15 +97,15 @@ static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *
 /* Whether it becomes a tensor on the device: not if the caller gave a tensor for it. */
 static bool stays(gpu_run *run, uint32_t o)
 {
-  uint8_t how = run->schedule->outs[o].how;
+  uint8_t how = run->schedule->io.outs[o].how;
   return (how == GPU_OUT_DYNAMIC || how == GPU_OUT_COPY || how == GPU_OUT_FED) && given_for(run, o) == NULL;
 }
 
 static tn_status outputs_read(gpu_run *run, uint32_t action, tn_error *err)
 {
-  uint32_t o = run->schedule->actions[action].id;
+  uint32_t o = run->schedule->work.actions[action].id;
   if (!stays(run, o)) return read_one(run, o, action, err);
-  return run->schedule->outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : leave_one(run, o, action, err);
+  return run->schedule->io.outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : leave_one(run, o, action, err);
 }
 
 /* ---- giving ---- */
@@ -138,9 +138,9 @@ static tn_status give_tensor(gpu_run *run, uint32_t o, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   const gpu_slot *v = slot_of(run, o);
-  const tn_view *view = &run->in->views[s->outs[o].value];
+  const tn_view *view = &run->in->views[s->io.outs[o].value];
   tn_tensor *given = given_for(run, o), *t = run->tensors[v->root], *copy = NULL;
-  bool last = v->root == s->outs[o].value;
+  bool last = v->root == s->io.outs[o].value;
   if (given != NULL) {
     tn_status st = check_given(run, o, given, err);
     if (st == TN_OK && (tn_tensor_rank(given) != view->rank || tn_tensor_elements(given) != view->count))
@@ -148,7 +148,7 @@ static tn_status give_tensor(gpu_run *run, uint32_t o, tn_error *err)
     if (st != TN_OK) return st;
     return gpu_is_plain(v->dtype) ? copy_plain(run, o, view, err) : copy_strings(given, view, err);
   }
-  for (uint32_t p = o + 1; p < s->n_outs; p++) last = last && s->slots[s->outs[p].value].root != v->root;
+  for (uint32_t p = o + 1; p < s->io.n_outs; p++) last = last && s->slots[s->io.outs[p].value].root != v->root;
   if (last && tn_tensor_is_exclusive(t)) {
     run->outputs[o] = t;
     run->tensors[v->root] = NULL;
@@ -164,7 +164,7 @@ static tn_status give_tensor(gpu_run *run, uint32_t o, tn_error *err)
 static tn_status give_host(gpu_run *run, uint32_t o, tn_error *err)
 {
   const gpu_slot *v = slot_of(run, o);
-  const tn_view *view = &run->in->views[run->schedule->outs[o].value];
+  const tn_view *view = &run->in->views[run->schedule->io.outs[o].value];
   const gpu_slot *root = &run->schedule->slots[v->root];
   if (gpu_is_plain(v->dtype)) return copy_plain(run, o, view, err);
   tn_tensor *given = given_for(run, o), *copy = NULL;
@@ -243,9 +243,9 @@ static tn_status outputs_send(gpu_run *run, tn_error *err)
   const gpu_schedule *s = run->schedule;
   const gpu_site *site = &s->sites[s->executable->placed_at];
   tn_status st = TN_OK;
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++) {
     tn_tensor *t = run->outputs[o], *sent = NULL;
-    const gpu_slot *root = &s->slots[s->slots[s->outs[o].value].root];
+    const gpu_slot *root = &s->slots[s->slots[s->io.outs[o].value].root];
     if (t == NULL || tn_tensor_bytes(t) == 0 || root->kind == GPU_FROM_KNOWN) continue;
     if (gpu_tensor_memory(t, site->device, &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 })) continue;
     st = gpu_tensor_send(site->budget, t, &sent, err);
@@ -260,19 +260,19 @@ static tn_status outputs_give(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = outputs_hand_on(run, err);
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++) {
     const gpu_slot *v = slot_of(run, o);
-    uint32_t dynamic = s->outs[o].dynamic;
-    if (s->outs[o].how == GPU_OUT_HOST) st = give_host(run, o, err);
-    else if (s->outs[o].how == GPU_OUT_TENSOR) st = give_tensor(run, o, err);
-    else if (stays(run, o) && s->outs[o].how == GPU_OUT_FED)
+    uint32_t dynamic = s->io.outs[o].dynamic;
+    if (s->io.outs[o].how == GPU_OUT_HOST) st = give_host(run, o, err);
+    else if (s->io.outs[o].how == GPU_OUT_TENSOR) st = give_tensor(run, o, err);
+    else if (stays(run, o) && s->io.outs[o].how == GPU_OUT_FED)
       st = tn_tensor_reshape(run->values->tensors[v->root], v->dims, v->rank, &run->outputs[o], err);
     else if (stays(run, o))
       st = gpu_tensor(&run->blocks[dynamic], NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
   }
   if (st == TN_OK && s->executable->placed) st = outputs_send(run, err);
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
-    if (run->outputs[o] != NULL) tn_step_set_output(run->step, s->outs[o].number, run->outputs[o]);
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++) {
+    if (run->outputs[o] != NULL) tn_step_set_output(run->step, s->io.outs[o].number, run->outputs[o]);
     run->outputs[o] = NULL;
   }
   return st;

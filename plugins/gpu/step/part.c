@@ -98,9 +98,9 @@ static tn_status read_part(gpu_part *p, tn_error *err)
       .rank = -1, .source = v, .output = GPU_NONE, .root = GPU_NONE, .fed_at = GPU_NONE, .home = GPU_NONE
     };
   for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) st = read_item(p, i, err);
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+  for (uint32_t o = 0; st == TN_OK && o < s->io.n_outs; o++) {
     gpu_slot *v = &s->slots[p->kit->outputs[o]];
-    s->outs[o] = (gpu_out){ .value = p->kit->outputs[o], .number = o };
+    s->io.outs[o] = (gpu_out){ .value = p->kit->outputs[o], .number = o };
     v->escapes = s->slots[v->source].escapes = true;
   }
   return st;
@@ -126,12 +126,12 @@ static bool make_lists(gpu_part *p)
   size_t n = (size_t)e->n_values + 1;
   s->slots = gpu_new(n, sizeof *s->slots);
   s->items = gpu_new((size_t)s->n_items + 1, sizeof *s->items);
-  s->outs = gpu_new((size_t)s->n_outs + 1, sizeof *s->outs);
+  s->io.outs = gpu_new((size_t)s->io.n_outs + 1, sizeof *s->io.outs);
   p->values.tensors = gpu_new(n, sizeof *p->values.tensors);
   e->crosses = e->gives_shapes = gpu_new(n, sizeof *e->crosses);
   e->made_in = e->read_in = e->computed_from = gpu_new(n, sizeof *e->made_in);
-  return s->slots != NULL && s->items != NULL && s->outs != NULL && p->values.tensors != NULL && e->crosses != NULL &&
-         e->made_in != NULL;
+  return s->slots != NULL && s->items != NULL && s->io.outs != NULL && p->values.tensors != NULL &&
+         e->crosses != NULL && e->made_in != NULL;
 }
 
 static gpu_part *make(const tn_executable *around, const tn_kit_part *kit)
@@ -153,8 +153,8 @@ static gpu_part *make(const tn_executable *around, const tn_kit_part *kit)
                                 .part = true,
                                 .n_slots = p->executable.n_values,
                                 .n_items = kit->end - kit->begin,
-                                .n_outs = kit->n_outputs,
-                                .n_feeds = kit->n_inputs };
+                                .io.n_outs = kit->n_outputs,
+                                .io.n_feeds = kit->n_inputs };
   pthread_mutex_init(&p->executable.mu, NULL);
   if (make_lists(p)) return p;
   destroy(p);
@@ -173,16 +173,16 @@ static tn_status take(void *user, const tn_kit_part *kit, void **handle, tn_erro
   int64_t begun = gpu_now_ns();
   gpu_part *p = make(user, kit);
   tn_status st = p == NULL ? gpu_no_memory(err, "a part of a plan") : build(p, err);
-  if (p != NULL && p->schedule.too_large) { /* for one memory of host and device */
+  if (p != NULL && p->schedule.memory.too_large) { /* for one memory of host and device */
     tn_error_clear(err);
     destroy(p);
     p = make(user, kit);
-    if (p != NULL) p->schedule.apart = true;
+    if (p != NULL) p->schedule.memory.apart = true;
     st = p == NULL ? gpu_no_memory(err, "a part of a plan") : build(p, err);
   }
   if (p == NULL) return st;
   if (st == TN_OK && kit->depth == 0) gpu_placement_note(&p->schedule);
-  if (st != TN_OK || p->schedule.n_device == 0) {
+  if (st != TN_OK || p->schedule.counts.n_device == 0) {
     destroy(p);
     return st;
   }
@@ -202,9 +202,9 @@ static void release(void *user, void *handle)
 static tn_status read_given(gpu_run *run, uint32_t action, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
-  const gpu_action *a = &s->actions[action];
-  const gpu_slot *v = &s->slots[s->outs[a->id].value];
-  gpu_memory from = gpu_memory_of(run->in, v->root, s->outs[a->id].site);
+  const gpu_action *a = &s->work.actions[action];
+  const gpu_slot *v = &s->slots[s->io.outs[a->id].value];
+  gpu_memory from = gpu_memory_of(run->in, v->root, s->io.outs[a->id].site);
   gpu_links l = gpu_step_links(run, action);
   cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, run->given[a->id]->data, l.n_waits,
                                      l.waits, l.event);
@@ -215,10 +215,10 @@ static tn_status give_host(gpu_run *run, tn_error *err)
 {
   (void)err;
   const gpu_schedule *s = run->schedule;
-  for (uint32_t o = 0; o < s->n_outs; o++) {
-    const gpu_slot *v = &s->slots[s->outs[o].value];
-    if (s->outs[o].how == GPU_OUT_HOST && v->bytes > 0)
-      memcpy(run->given[o]->data, run->in->views[s->outs[o].value].data, v->bytes);
+  for (uint32_t o = 0; o < s->io.n_outs; o++) {
+    const gpu_slot *v = &s->slots[s->io.outs[o].value];
+    if (s->io.outs[o].how == GPU_OUT_HOST && v->bytes > 0)
+      memcpy(run->given[o]->data, run->in->views[s->io.outs[o].value].data, v->bytes);
   }
   return TN_OK;
 }

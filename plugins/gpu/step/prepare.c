@@ -163,9 +163,9 @@ static void explain_memory(const tn_executable *e, tn_step *step, const gpu_valu
   if (there == NULL) return;
   for (uint32_t v = 0; v < e->n_values; v++)
     there[v] = in == NULL || in->tensors[v] == NULL ? values->tensors[v] : in->tensors[v];
-  for (uint32_t o = 0; s != NULL && o < s->n_outs; o++)
-    if (in->outputs[o] != NULL) there[s->outs[o].value] = in->outputs[o];
-  tn_step_explain_memory(step, e->plan, there, e->n_values, s == NULL ? 0 : s->host_bytes, err);
+  for (uint32_t o = 0; s != NULL && o < s->io.n_outs; o++)
+    if (in->outputs[o] != NULL) there[s->io.outs[o].value] = in->outputs[o];
+  tn_step_explain_memory(step, e->plan, there, e->n_values, s == NULL ? 0 : s->memory.host_bytes, err);
   tn_free(there);
 }
 
@@ -173,7 +173,8 @@ static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *value
 {
   gpu_instance *in;
   tn_runtime_session *session = s->executable->session;
-  if (s->n_host > 0) tn_kit_step_workers(step, s->executable->plan, gpu_workers(NULL, session, tn_step_pool(step)));
+  if (s->counts.n_host > 0)
+    tn_kit_step_workers(step, s->executable->plan, gpu_workers(NULL, session, tn_step_pool(step)));
   tn_status st = gpu_instance_take(s, &in, err);
   if (st != TN_OK) return st;
   gpu_run run = { .in = in,
@@ -204,7 +205,7 @@ static tn_status run_segments(tn_executable *e, tn_step *step, gpu_values *value
     }
     values->used[k] = s;
     possible |= s->possible;
-    if (e->n_segments == 1 && s->n_device == 0 && !e->placed) *by_cpu = true;
+    if (e->n_segments == 1 && s->counts.n_device == 0 && !e->placed) *by_cpu = true;
     else st = run_scheduled(s, step, values, err);
   }
   if (st == TN_OK && !possible && !e->placed && !atomic_exchange(&e->hopeless, true))

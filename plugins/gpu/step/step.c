@@ -23,7 +23,7 @@ static tn_status bring(gpu_run *run, uint32_t v, tn_error *err)
   } else if (slot->kind == GPU_FROM_FEED) {
     t = run->values->tensors[v];
   } else if (slot->straight) {
-    t = tn_step_output(run->step, run->schedule->outs[slot->output].number);
+    t = tn_step_output(run->step, run->schedule->io.outs[slot->output].number);
     if (t == NULL) t = run->outputs[slot->output];
   }
   if (t == NULL) return TN_OK; /* a kernel makes it */
@@ -43,10 +43,10 @@ static tn_status bring_values(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < s->n_late; i++)
-    if (s->slots[s->late[i]].root == s->late[i]) st = bring(run, s->late[i], err);
-  for (uint32_t i = 0; st == TN_OK && i < s->n_late; i++)
-    if (s->slots[s->late[i]].root != s->late[i]) show(run, s->late[i]);
+  for (uint32_t i = 0; st == TN_OK && i < s->memory.n_late; i++)
+    if (s->slots[s->memory.late[i]].root == s->memory.late[i]) st = bring(run, s->memory.late[i], err);
+  for (uint32_t i = 0; st == TN_OK && i < s->memory.n_late; i++)
+    if (s->slots[s->memory.late[i]].root != s->memory.late[i]) show(run, s->memory.late[i]);
   return st;
 }
 
@@ -86,8 +86,8 @@ static tn_status bind_memory(gpu_run *run, tn_error *err)
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
   for (uint32_t d = 0; st == TN_OK && d < s->n_dynamic; d++) st = bind_one(run, d, err);
-  for (uint32_t b = 0; st == TN_OK && b < s->n_bindings; b++) {
-    const gpu_binding *binding = &s->bindings[b];
+  for (uint32_t b = 0; st == TN_OK && b < s->io.n_bindings; b++) {
+    const gpu_binding *binding = &s->io.bindings[b];
     const gpu_item *item = &s->items[s->calls[binding->call].item];
     cl_int code = gpu_set_memory(run->in->kernels[binding->call], binding->arg, run->in->bound[binding->dynamic]);
     if (code != CL_SUCCESS) st = gpu_step_failed(run, item->lane, code, "clSetKernelArg", item->in.op, err);
@@ -107,8 +107,8 @@ static void take_made(gpu_run *run, uint32_t v, tn_tensor *t)
   view->dims = tn_tensor_dims(t);
   view->rank = tn_tensor_rank(t);
   view->count = tn_tensor_elements(t);
-  for (uint32_t i = 0; i < s->n_late; i++)
-    if (s->late[i] != v && s->slots[s->late[i]].root == v) show(run, s->late[i]);
+  for (uint32_t i = 0; i < s->memory.n_late; i++)
+    if (s->memory.late[i] != v && s->slots[s->memory.late[i]].root == v) show(run, s->memory.late[i]);
 }
 
 /* Releases values whose last reader was item i, so that a variable whose value was read can be written
@@ -211,7 +211,7 @@ static tn_status do_call(gpu_run *run, const gpu_action *a, tn_error *err)
 
 static tn_status do_upload(gpu_run *run, uint32_t number, tn_error *err)
 {
-  const gpu_action *a = &run->schedule->actions[number];
+  const gpu_action *a = &run->schedule->work.actions[number];
   const gpu_slot *slot = &run->schedule->slots[a->id];
   gpu_memory to = gpu_memory_of(run->in, a->id, run->schedule->lanes[a->lane].site);
   gpu_links l = gpu_step_links(run, number);
@@ -222,7 +222,7 @@ static tn_status do_upload(gpu_run *run, uint32_t number, tn_error *err)
 
 static tn_status do_read(gpu_run *run, uint32_t number, tn_error *err)
 {
-  const gpu_action *a = &run->schedule->actions[number];
+  const gpu_action *a = &run->schedule->work.actions[number];
   const gpu_slot *slot = &run->schedule->slots[a->id];
   gpu_memory from = gpu_memory_of(run->in, a->id, run->schedule->lanes[a->lane].site);
   tn_status st = a->waits ? gpu_step_before_waiting(run, err) : TN_OK;
@@ -236,7 +236,7 @@ static tn_status do_read(gpu_run *run, uint32_t number, tn_error *err)
 static tn_status do_enter(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_block *arena = &run->in->arenas[0];
-  uint32_t lane = run->schedule->actions[number].lane;
+  uint32_t lane = run->schedule->work.actions[number].lane;
   cl_int code;
   tn_status st = gpu_step_before_waiting(run, err);
   if (st != TN_OK) return st;
@@ -259,22 +259,22 @@ static tn_status unmap(gpu_run *run, uint32_t lane, cl_event *event, tn_error *e
 static tn_status do_leave(gpu_run *run, uint32_t number, tn_error *err)
 {
   gpu_links l = gpu_step_links(run, number);
-  return unmap(run, run->schedule->actions[number].lane, l.event, err);
+  return unmap(run, run->schedule->work.actions[number].lane, l.event, err);
 }
 
 static tn_status do_await(gpu_run *run, uint32_t number, tn_error *err)
 {
-  const gpu_action *a = &run->schedule->actions[number];
+  const gpu_action *a = &run->schedule->work.actions[number];
   tn_status st = gpu_step_flush(run, err);
   bool waits = st == TN_OK && run->in->events[a->id] != NULL; /* NULL: known to have ended */
   cl_int code = waits ? cl.WaitForEvents(1, &run->in->events[a->id]) : CL_SUCCESS;
   if (code == CL_SUCCESS) return st == TN_OK ? tn_step_check(run->step, NULL, err) : st;
-  return gpu_step_failed(run, run->schedule->actions[a->id].lane, code, "clWaitForEvents", NULL, err);
+  return gpu_step_failed(run, run->schedule->work.actions[a->id].lane, code, "clWaitForEvents", NULL, err);
 }
 
 static tn_status act(gpu_run *run, uint32_t number, tn_error *err)
 {
-  const gpu_action *a = &run->schedule->actions[number];
+  const gpu_action *a = &run->schedule->work.actions[number];
   switch (a->what) {
   case GPU_DO_HOST: return do_host(run, a->id, err);
   case GPU_DO_CALL: return do_call(run, a, err);
@@ -290,7 +290,7 @@ static tn_status act(gpu_run *run, uint32_t number, tn_error *err)
 /* Checks for invalid elements, so that their results are not used. */
 static tn_status act_looking(gpu_run *run, uint32_t number, tn_error *err)
 {
-  bool before = run->schedule->actions[number].what == GPU_DO_HOST;
+  bool before = run->schedule->work.actions[number].what == GPU_DO_HOST;
   tn_status st = gpu_fault_read(run, before, err);
   if (st == TN_OK && before) st = gpu_fault_check(run, err);
   if (st == TN_OK) st = act(run, number, err);
@@ -300,14 +300,14 @@ static tn_status act_looking(gpu_run *run, uint32_t number, tn_error *err)
 /* Submits enqueued work before the host runs a node, so that devices work at the same time. */
 static tn_status flush(gpu_run *run, uint32_t number, tn_error *err)
 {
-  const gpu_action *a = &run->schedule->actions[number];
+  const gpu_action *a = &run->schedule->work.actions[number];
   return a->what != GPU_DO_HOST || number == 0 || a[-1].what != GPU_DO_CALL ? TN_OK : gpu_step_flush(run, err);
 }
 
 static void release_events(gpu_run *run)
 {
-  if (run->schedule->n_waits == 0 && run->first_ns == NULL) return;
-  for (uint32_t a = 0; a < run->schedule->n_actions; a++) {
+  if (run->schedule->work.n_waits == 0 && run->first_ns == NULL) return;
+  for (uint32_t a = 0; a < run->schedule->work.n_actions; a++) {
     if (run->in->events[a] != NULL) cl.ReleaseEvent(run->in->events[a]);
     run->in->events[a] = NULL;
   }
@@ -318,9 +318,9 @@ static void release_events(gpu_run *run)
 static tn_status go_through(gpu_run *run, tn_error *err)
 {
   tn_status st = TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < run->schedule->n_actions; i++) {
+  for (uint32_t i = 0; st == TN_OK && i < run->schedule->work.n_actions; i++) {
     st = flush(run, i, err);
-    if (st == TN_OK) st = run->schedule->actions[i].looks ? act_looking(run, i, err) : act(run, i, err);
+    if (st == TN_OK) st = run->schedule->work.actions[i].looks ? act_looking(run, i, err) : act(run, i, err);
   }
   return st;
 }
