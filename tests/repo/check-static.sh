@@ -57,11 +57,9 @@ if [ ! -e "$build/Makefile" ] || [ "$src/configure" -nt "$build/Makefile" ] || [
   step configure "$src/configure" -q $arguments CFLAGS=-O0 ${CC:+CC="$CC"}
   echo "$arguments" >"$build/.arguments"
 fi
-# The Makefile names the C files and lists of all test plugins; only some of them are needed.
-plugins=$(cd "$src" && sed -n 's/^ *\(tests\/plugins\/[a-z_]*\.la\).*/\1/p' tests/tests.mk)
 unit='tests/registry/preloaded tests/registry/registry tests/registry/loader'
 # shellcheck disable=SC2086
-step build make -s -j"$jobs" libtenon.la tenon tenon-conformance tools/tenon-probe plugins/direct.la plugins/threaded.la $plugins $unit
+step build make -s -j"$jobs" libtenon.la tenon tenon-conformance tools/tenon-probe plugins/direct.la plugins/threaded.la test-modules $unit
 
 run 1 "$src/configure" -q --enable-preloaded=direct,unknown && grep -q "there is no plugin 'unknown'; there are direct, threaded and onednn" err
 is 'configure: the error for an unknown plugin lists the existing ones'
