@@ -577,7 +577,7 @@ static void npy__tensors_of_every_rank_round_trip(void)
 
 static void npy__strings_round_trip(void)
 {
-  const char *texts[] = { "", "a", "a longer text that does not fit in an element", "x\0y" };
+  const char *texts[] = { "", "a", "a longer text, which does not fit into an element", "x\0y" };
   const size_t lengths[] = { 0, 1, 49, 3 };
   const int64_t dims[] = { 2, 2 }, none[] = { 0 };
   const char *path = scratch("strings.npy"), *text;
@@ -652,7 +652,7 @@ static void npy__a_full_disk_keeps_the_old_file(void)
 static tn_status save_and_load(void *arg)
 {
   tn_tensor *t = NULL, *back = NULL;
-  const char *texts[] = { "a", "a longer text that does not fit in an element" };
+  const char *texts[] = { "a", "a longer text, which does not fit into an element" };
   const int64_t dims[] = { 2 };
   tn_status s = tn_tensor_from_strings(dims, 1, texts, NULL, &t, NULL);
   if (s == TN_OK) s = tn_npy_save(t, arg, NULL);

@@ -530,7 +530,7 @@ static void npz__false_directories_do_not_allocate(void)
 
 static void check_round_trip(uint32_t flags)
 {
-  const char *texts[] = { "short", "", "a longer text that does not fit in an element" };
+  const char *texts[] = { "short", "", "a longer text, which does not fit into an element" };
   const char *const keys[] = { "a", "dir/s", "\xe6\x97\xa5", "empty", "half" }, *path = scratch("round.npz");
   const int64_t three[] = { 3 }, none[] = { 0, 4 };
   tn_tensor *in[5] = { floats(100000, 0) }, *out[5];
@@ -681,7 +681,7 @@ static tn_status save_and_load(void *arg)
 {
   tn_tensor *in[2] = { NULL, NULL }, *out[2] = { NULL, NULL };
   tn_npz *npz = NULL;
-  const char *texts[] = { "a", "a longer text that does not fit in an element" };
+  const char *texts[] = { "a", "a longer text, which does not fit into an element" };
   const char *const keys[] = { "strings", "numbers" };
   const int64_t dims[] = { 2 };
   tn_status s = tn_tensor_from_strings(dims, 1, texts, NULL, &in[0], NULL);

@@ -539,7 +539,7 @@ static void tensor__constants_share_aligned_bytes_and_copy_others(void)
 
 static tn_status make_all(void *arg)
 {
-  static const char *texts[] = { "short", "a text that does not fit in twenty-two bytes", "", "x",
+  static const char *texts[] = { "short", "a text that does not fit into twenty-two bytes", "", "x",
                                  "y",     "another text that does not fit in an element" };
   int64_t rank8[8] = { 1, 1, 1, 1, 1, 1, 2, 3 };
   float data[6] = { 0 };
