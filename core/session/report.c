@@ -2,7 +2,6 @@
 /* The report of the plan of one of the session's signatures. */
 #include <core/compile/report.h>
 #include <core/session/entry.h>
-#include <core/compile/report.h>
 
 tn_status tn_session_plan_report(tn_session *session, const char *const *feed_names, size_t n_feeds,
                                  const char *const *fetch_names, size_t n_fetches, const char *const *targets,
