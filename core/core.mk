@@ -18,8 +18,9 @@ core_libcore_la_SOURCES = \
   $(TN_REGISTRY_FILES) \
   $(TN_HOST_FILES) \
   $(TN_SESSION_FILES) \
+  $(TN_MODEL_FILES) \
   $(TN_EAGER_FILES)
-core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"' \
+core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) $(TN_SNAPPY_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"' \
   -DTN_OBJDIR='"$(TN_OBJDIR)"' \
   -DTN_PROBE_PROGRAM='"$(tenonlibexecdir)/tenon-probe"'
 nodist_core_libcore_la_SOURCES = core/formats/formats_table.c
@@ -44,6 +45,8 @@ TN_BASE_FILES = \
   core/base/map.h \
   core/base/near.c \
   core/base/near.h \
+  core/base/path.c \
+  core/base/path.h \
   core/base/plugin_call.c \
   core/base/plugin_call.h \
   core/base/print.c \
@@ -109,6 +112,32 @@ TN_GRAPH_FILES = \
   core/graph/walk.c
 
 TN_FORMATS_FILES = \
+  core/formats/bundle/bundle.h \
+  core/formats/bundle/encode.c \
+  core/formats/bundle/index.c \
+  core/formats/bundle/merge.c \
+  core/formats/bundle/read.c \
+  core/formats/bundle/replace.c \
+  core/formats/bundle/shards.c \
+  core/formats/bundle/strings.c \
+  core/formats/bundle/write.c \
+  core/formats/checkpoint/block.c \
+  core/formats/checkpoint/block.h \
+  core/formats/checkpoint/checkpoint.h \
+  core/formats/checkpoint/files.c \
+  core/formats/checkpoint/open.c \
+  core/formats/checkpoint/read.c \
+  core/formats/checkpoint/slice_key.c \
+  core/formats/checkpoint/slices.c \
+  core/formats/checkpoint/slices.h \
+  core/formats/checkpoint/state.c \
+  core/formats/checkpoint_v1/files.c \
+  core/formats/checkpoint_v1/index.c \
+  core/formats/checkpoint_v1/open.c \
+  core/formats/checkpoint_v1/read.c \
+  core/formats/checkpoint_v1/v1.h \
+  core/formats/checkpoint_v1/write.c \
+  core/formats/checkpoint_v1/write.h \
   core/formats/export.c \
   core/formats/file.c \
   core/formats/file.h \
@@ -132,6 +161,8 @@ TN_FORMATS_FILES = \
   core/formats/graphdef/read.c \
   core/formats/graphdef/signature.c \
   core/formats/graphdef/tensor.c \
+  core/formats/graphdef/tensor_values.c \
+  core/formats/graphdef/tensor_values.h \
   core/formats/graphdef/wanted.c \
   core/formats/graphdef/write.c \
   core/formats/import.c \
@@ -146,17 +177,41 @@ TN_FORMATS_FILES = \
   core/formats/npz/read.c \
   core/formats/npz/write.c \
   core/formats/npz/zip.c \
+  core/formats/objectgraph/nodes.h \
+  core/formats/objectgraph/objectgraph.h \
+  core/formats/objectgraph/paths.c \
+  core/formats/objectgraph/read.c \
+  core/formats/objectgraph/resolve.c \
   core/formats/pbtxt/config.c \
+  core/formats/pbtxt/meta.c \
   core/formats/pbtxt/parse.c \
   core/formats/pbtxt/pbtxt.h \
   core/formats/pbtxt/print.c \
   core/formats/pbtxt/schema.c \
   core/formats/run_metadata.c \
   core/formats/run_metadata.h \
+  core/formats/savedmodel/assets.c \
+  core/formats/savedmodel/choose.c \
+  core/formats/savedmodel/metagraph.c \
+  core/formats/savedmodel/open.c \
+  core/formats/savedmodel/read.c \
+  core/formats/savedmodel/reader.h \
+  core/formats/savedmodel/savedmodel.h \
+  core/formats/savedmodel/signature.c \
+  core/formats/savedmodel/write.c \
   core/formats/sink.c \
   core/formats/sink.h \
   core/formats/sniff.c \
   core/formats/sniff.h \
+  core/formats/table/block.c \
+  core/formats/table/block.h \
+  core/formats/table/crc32c.c \
+  core/formats/table/crc32c.h \
+  core/formats/table/read.c \
+  core/formats/table/snappy.c \
+  core/formats/table/snappy.h \
+  core/formats/table/table.h \
+  core/formats/table/write.c \
   core/formats/wire.c \
   core/formats/wire.h
 
@@ -172,7 +227,9 @@ core/formats/formats_table.c: $(top_srcdir)/core/core.mk $(top_srcdir)/build-aux
 TN_RESOURCE_FILES = \
   core/resource/container.c \
   core/resource/container.h \
-  core/resource/containers.c
+  core/resource/containers.c \
+  core/resource/folders.c \
+  core/resource/folders.h
 
 TN_POOL_FILES = \
   core/pool/cpus.c \
@@ -418,6 +475,40 @@ TN_SESSION_FILES = \
   core/session/step.c \
   core/session/step.h \
   core/session/warm.c
+
+TN_MODEL_FILES = \
+  core/model/call.c \
+  core/model/checkpoint.c \
+  core/model/checkpoint.h \
+  core/model/checkpoint_paths.c \
+  core/model/endpoints.c \
+  core/model/facts.c \
+  core/model/freeze.c \
+  core/model/freeze.h \
+  core/model/freeze_attr.c \
+  core/model/freeze_body.c \
+  core/model/freeze_flow.c \
+  core/model/freeze_functions.c \
+  core/model/freeze_inline.c \
+  core/model/freeze_kind.c \
+  core/model/freeze_main.c \
+  core/model/freeze_node.c \
+  core/model/model.c \
+  core/model/model.h \
+  core/model/open_session.c \
+  core/model/read_restored.c \
+  core/model/report.c \
+  core/model/report.h \
+  core/model/restore.c \
+  core/model/restore_model.c \
+  core/model/save.c \
+  core/model/save.h \
+  core/model/save_saver.c \
+  core/model/saver.c \
+  core/model/saver_function.c \
+  core/model/session_save.c \
+  core/model/tree.c \
+  core/model/variable.c
 
 TN_EAGER_FILES = \
   core/eager/async.c \

@@ -6,6 +6,7 @@
 # folder.
 TN_FUZZERS = \
   fuzz/fuzz_builder \
+  fuzz/fuzz_checkpoint_v1 \
   fuzz/fuzz_config \
   fuzz/fuzz_control \
   fuzz/fuzz_dlpack \
@@ -16,11 +17,14 @@ TN_FUZZERS = \
   fuzz/fuzz_manifest \
   fuzz/fuzz_npy \
   fuzz/fuzz_npz \
+  fuzz/fuzz_objectgraph \
   fuzz/fuzz_pbtxt \
   fuzz/fuzz_probe_cache \
+  fuzz/fuzz_savedmodel \
   fuzz/fuzz_session \
   fuzz/fuzz_shapes \
   fuzz/fuzz_sidecar \
+  fuzz/fuzz_table \
   fuzz/fuzz_texts \
   fuzz/fuzz_threads
 TN_FUZZ_SEEDS = \
@@ -29,6 +33,10 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/lists \
   fuzz/corpus/fuzz_builder/matmul \
   fuzz/corpus/fuzz_builder/reshape \
+  fuzz/corpus/fuzz_checkpoint_v1/file \
+  fuzz/corpus/fuzz_checkpoint_v1/shard \
+  fuzz/corpus/fuzz_checkpoint_v1/slices \
+  fuzz/corpus/fuzz_checkpoint_v1/types \
   fuzz/corpus/fuzz_config/level \
   fuzz/corpus/fuzz_config/whole \
   fuzz/corpus/fuzz_control/branches \
@@ -88,6 +96,10 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_npy/u2_fortran.npy \
   fuzz/corpus/fuzz_npz/deflated.npz \
   fuzz/corpus/fuzz_npz/stored.npz \
+  fuzz/corpus/fuzz_objectgraph/cycles \
+  fuzz/corpus/fuzz_objectgraph/slots \
+  fuzz/corpus/fuzz_objectgraph/small \
+  fuzz/corpus/fuzz_objectgraph/table \
   fuzz/corpus/fuzz_pbtxt/bytes \
   fuzz/corpus/fuzz_pbtxt/library \
   fuzz/corpus/fuzz_pbtxt/library_cut \
@@ -100,6 +112,11 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_probe_cache/others \
   fuzz/corpus/fuzz_probe_cache/signal \
   fuzz/corpus/fuzz_probe_cache/well \
+  fuzz/corpus/fuzz_savedmodel/collections \
+  fuzz/corpus/fuzz_savedmodel/composite \
+  fuzz/corpus/fuzz_savedmodel/meta \
+  fuzz/corpus/fuzz_savedmodel/meta_text \
+  fuzz/corpus/fuzz_savedmodel/text \
   fuzz/corpus/fuzz_session/callables \
   fuzz/corpus/fuzz_session/little_memory \
   fuzz/corpus/fuzz_session/no_second_plan \
@@ -182,6 +199,12 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_sidecar/key_twice \
   fuzz/corpus/fuzz_sidecar/rank_too_high \
   fuzz/corpus/fuzz_sidecar/whole \
+  fuzz/corpus/fuzz_table/block \
+  fuzz/corpus/fuzz_table/block_packed \
+  fuzz/corpus/fuzz_table/bundle.index \
+  fuzz/corpus/fuzz_table/index \
+  fuzz/corpus/fuzz_table/packed.index \
+  fuzz/corpus/fuzz_table/restarts \
   fuzz/corpus/fuzz_texts/base64 \
   fuzz/corpus/fuzz_texts/csv \
   fuzz/corpus/fuzz_texts/csv_columns \
@@ -258,3 +281,7 @@ fuzz-list:
 	@echo $(TN_FUZZERS)
 
 .PHONY: fuzz-list
+fuzz_fuzz_checkpoint_v1_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_objectgraph_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_savedmodel_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_table_LDADD = $(TN_FUZZ_LIBS)

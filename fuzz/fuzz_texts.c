@@ -35,6 +35,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
   options.strategy = TN_EAGER_ON_SAFE_POINTS;
   snprintf(file, sizeof file, "%s/tenon-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
   int fd = mkstemp(file);
+  if (tn_session_options_add_read_folder(options_of[1], file, NULL) != TN_OK) abort();
   if (fd < 0 || tn_eager_session_create(&options, &session, NULL) != TN_OK) abort();
   close(fd);
   atexit(remove_file);

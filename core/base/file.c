@@ -295,6 +295,43 @@ tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *
   return TN_OK;
 }
 
+void tn__writer_start(const tn__writer *w, uint64_t offset, uint64_t n)
+{
+#if defined(SYNC_FILE_RANGE_WRITE)
+  int state = tn__cancel_hold();
+  sync_file_range(w->fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
+  tn__cancel_restore(state);
+#endif
+}
+
+/* Devices and pipes have nothing to sync: EINVAL. Returns 0 or an errno. */
+static int sync_fd(int fd)
+{
+  while (tn__sys_fsync(fd) != 0) {
+    if (errno == EINTR) continue;
+    return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+  }
+  return 0;
+}
+
+tn_status tn__writer_sync(const tn__writer *w, tn_error *err)
+{
+  int number = sync_fd(w->fd);
+  return number == 0 ? TN_OK : tn__system_error(err, number, "cannot write '%s' to the disk", w->path);
+}
+
+tn_status tn__folder_sync(const char *path, tn_error *err)
+{
+  char here[] = "./", *folder = here;
+  size_t size = folder_size(path);
+  if (size > 0 && (folder = tn__strndup(path, size)) == NULL) return tn__no_memory(err, "the name of a folder", size + 1);
+  int fd = tn__sys_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), number = fd < 0 ? errno : sync_fd(fd);
+  if (fd >= 0) tn__sys_close(fd);
+  tn_status s = number == 0 ? TN_OK : tn__system_error(err, number, "cannot write the folder '%s' to the disk", folder);
+  if (folder != here) tn__strfree(folder);
+  return s;
+}
+
 static int link_file(tn__writer *w, const char *name)
 {
   char own[40];

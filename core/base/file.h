@@ -56,10 +56,18 @@ extern bool tn__writer_always_names;
 
 tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err);
 tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *err);
+/* Asks the system to begin to write n bytes from `offset` to the disk. Only a hint. */
+void tn__writer_start(const tn__writer *w, uint64_t offset, uint64_t n);
+/* Waits until the content is on the disk, so that a name given to the file later never leads to less after a crash. */
+tn_status tn__writer_sync(const tn__writer *w, tn_error *err);
 /* Gives the file its final name and closes w. On failure no file is left. TN_CANCELLED after tn_files_abandon. */
 tn_status tn__writer_commit(tn__writer *w, tn_error *err);
 /* Closes w and removes the unfinished file. Does nothing if w is closed. */
 void tn__writer_abandon(tn__writer *w);
+
+/* Waits until the names in the folder that contains `path` are on the disk: those of new files, and that others are gone.
+ * Does nothing where a file system cannot do it. */
+tn_status tn__folder_sync(const char *path, tn_error *err);
 
 /* ---- system calls that are not cancellation points: pthread_cancel would leak what the caller holds ---- */
 
@@ -84,6 +92,13 @@ static inline ssize_t tn__sys_write(int fd, const void *data, size_t n)
   ssize_t put = write(fd, data, n);
   tn__cancel_restore(state);
   return put;
+}
+
+static inline int tn__sys_fsync(int fd)
+{
+  int state = tn__cancel_hold(), failed = fsync(fd);
+  tn__cancel_restore(state);
+  return failed;
 }
 
 static inline int tn__sys_close(int fd)

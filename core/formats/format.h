@@ -16,6 +16,7 @@ typedef struct tn__source {
   tn__slice bytes;
   tn_buffer *file;  /* owner of the bytes; NULL: they are the caller's, so a reader that keeps them must copy them */
   const char *name; /* of the file, for messages */
+  bool is_part;     /* the bytes are a field of a message that was read from the file: it is certain what they mean */
 } tn__source;
 
 /* A check of an import: called for each new operation that names a device, before the new operations are published. An
@@ -53,6 +54,12 @@ const char *tn__format_endings(char *buffer, size_t size);
  * fields that refer to a graph are not checked. */
 tn_status tn__import_options_read(const tn_import_options *given, tn_graph *graph, tn_import_options *out,
                                   tn_error *err);
+
+/* import.c: adds a GraphDef, in wire format, that is a part of a file to the graph, which gets a reference to the file.
+ * Positions in messages are counted from the file's beginning. Options as for tn_graph_import; name: of the file, for
+ * messages, unless the options name one. Errors of tn_graph_import, but malformed bytes are TN_DATA_LOSS. */
+tn_status tn__graph_import_slice(tn_graph *graph, tn__slice bytes, tn_buffer *file, const char *name,
+                                 const tn_import_options *options, tn_error *err);
 
 /* import.c: like tn_graph_import, with a check. */
 tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,

@@ -36,7 +36,7 @@ static tn_status import_bytes(tn_graph *graph, const void *bytes, size_t size, c
   const char *name = o.file != NULL ? o.file : "GraphDef";
   if (graph == NULL || (bytes == NULL && size > 0))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: no %s given", name, graph == NULL ? "graph" : "bytes");
-  const tn__source source = { { bytes, size }, NULL, name };
+  const tn__source source = { .bytes = { bytes, size }, .name = name };
   const tn__format *format = tn__format_to_read(source.bytes, NULL, o.flags);
   st = format->read(graph, &source, &o, check, err);
   return name_format(st, &source, format, err);
@@ -60,7 +60,9 @@ static tn_status import_loaded(tn_graph *graph, const char *path, tn_buffer *fil
                                tn_error *err)
 {
   const tn_buffer_desc *desc = tn_buffer_describe(file);
-  const tn__source source = { { desc->data, desc->bytes }, file, o->file != NULL ? o->file : path };
+  const tn__source source = { .bytes = { desc->data, desc->bytes },
+                              .file = file,
+                              .name = o->file != NULL ? o->file : path };
   const tn__format *format = tn__format_to_read(source.bytes, path, o->flags);
   tn_status st = TN_OK;
   if ((o->flags & TN_IMPORT_KEEP_BYTES) != 0) st = tn__bytes_keep(file, desc->data, desc->bytes, err);
@@ -81,4 +83,20 @@ tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_impor
   st = import_loaded(graph, path, file, &o, err);
   tn_buffer_unref(file);
   return st;
+}
+
+/* The format for bytes is the one that needs no probe. */
+tn_status tn__graph_import_slice(tn_graph *graph, tn__slice bytes, tn_buffer *file, const char *name,
+                                 const tn_import_options *options, tn_error *err)
+{
+  tn_import_options o;
+  tn_status st = tn__import_options_read(options, graph, &o, err);
+  if (st != TN_OK) return st;
+  const tn__source source = { .bytes = bytes, .file = file, .name = o.file != NULL ? o.file : name, .is_part = true };
+  if ((o.flags & TN_IMPORT_TEXT) != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: a part of a file is never text", source.name);
+  if ((o.flags & TN_IMPORT_KEEP_BYTES) != 0) st = tn__bytes_keep(file, bytes.data, bytes.size, err);
+  const tn__format *const *format = tn__formats;
+  while ((*format)->probe != NULL) format++;
+  return st == TN_OK ? (*format)->read(graph, &source, &o, NULL, err) : st;
 }

@@ -181,7 +181,13 @@ static bool is_saved_text(tn__slice b)
 
 /* ---- the table ---- */
 
-#define FROZEN "freeze the model: a GraphDef with constants instead of variables can be read"
+#define KERAS "export it as a SavedModel (model.export), or freeze it to a GraphDef"
+#define SOURCE "the SavedModel or GraphDef that it was made from can be read"
+#define SAVED "open it with tn_model_open, or with 'tenon run FOLDER'"
+#define META "open it with tn_model_open, or with 'tenon run X.meta --checkpoint PREFIX'"
+#define CHECKPOINT \
+  "it has no graph: open its MetaGraph with tn_model_open or 'tenon run X.meta --checkpoint PREFIX'; " \
+  "'tenon checkpoint' lists its tensors"
 
 static const struct {
   bool (*fits)(tn__slice bytes);
@@ -189,30 +195,30 @@ static const struct {
 } formats[] = {
   { is_npy, { "a NumPy array (.npy)", "it can be fed to a model" } },
   { is_npz, { "an archive of NumPy arrays (.npz)", "they can be fed to a model" } },
-  { is_keras, { "a Keras model (.keras)", FROZEN } },
+  { is_keras, { "a Keras model (.keras)", KERAS } },
   { is_pytorch, { "a PyTorch model", NULL } },
   { is_zip, { "a ZIP archive", "unpack it first" } },
   { is_gzip, { "a gzip-compressed file", "unpack it first" } },
   { is_packed, { "a compressed file or archive", "unpack it first" } },
   { is_elf, { "a program or shared object (ELF)", NULL } },
-  { is_hdf5, { "an HDF5 file, as written by Keras (.h5)", FROZEN } },
-  { is_tflite, { "a TensorFlow Lite model (.tflite)", FROZEN } },
+  { is_hdf5, { "an HDF5 file, as written by Keras (.h5)", KERAS } },
+  { is_tflite, { "a TensorFlow Lite model (.tflite)", SOURCE } },
   { is_picture, { "a picture", NULL } },
-  { is_index, { "the index of a checkpoint (.index)", FROZEN } },
-  { is_saved_model, { "a SavedModel (saved_model.pb)", FROZEN } },
-  { is_meta_graph, { "a MetaGraph of a checkpoint (.meta)", FROZEN } },
+  { is_index, { "the index of a checkpoint (.index), or a checkpoint of version 1", CHECKPOINT } },
+  { is_saved_model, { "a SavedModel (saved_model.pb)", SAVED } },
+  { is_meta_graph, { "a MetaGraph of a checkpoint (.meta)", META } },
   { is_onnx, { "an ONNX model", NULL } },
-  { is_checkpoint_text, { "the list of the checkpoints in a folder", FROZEN } },
-  { is_saved_text, { "a SavedModel as text (saved_model.pbtxt)", FROZEN } },
-  { is_meta_text, { "a MetaGraph as text", FROZEN } },
+  { is_checkpoint_text, { "the list of the checkpoints in a folder", CHECKPOINT } },
+  { is_saved_text, { "a SavedModel as text (saved_model.pbtxt)", SAVED } },
+  { is_meta_text, { "a MetaGraph as text", META } },
   { is_pointer, { "a Git LFS pointer instead of the file", "fetch the file with 'git lfs pull'" } },
   { is_json, { "JSON", NULL } },
   { is_page, { "an HTML page or XML", NULL } },
 };
 
-static const tn__kind weights = { "a file with the values of a checkpoint (.data)", FROZEN };
-static const tn__kind saved_model_folder = { "the folder of a SavedModel", FROZEN };
-static const tn__kind checkpoint_folder = { "a folder of checkpoints", FROZEN };
+static const tn__kind weights = { "a file with the values of a checkpoint (.data)", CHECKPOINT };
+static const tn__kind saved_model_folder = { "the folder of a SavedModel", SAVED };
+static const tn__kind checkpoint_folder = { "a folder of checkpoints", CHECKPOINT };
 static const tn__kind some_text = {
   "text", "a GraphDef in text form begins with a field such as 'node {', or its file name ends in .pbtxt"
 };

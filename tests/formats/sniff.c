@@ -75,7 +75,7 @@ static void sniff__names_files_by_their_signature(void)
     check_named(cases[i].bytes, cases[i].size, "model.pb", cases[i].kind);
   char table[64] = { 0, 0, 6 };
   memcpy(table + 56, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
-  check_named(table, sizeof table, "model.ckpt", "the index of a checkpoint (.index)");
+  check_named(table, sizeof table, "model.ckpt", "the index of a checkpoint (.index), or a checkpoint of version 1");
   check_named(BYTES("\0\1\2\3"), "a/model.ckpt.data-00000-of-00001", "a file with the values of a checkpoint (.data)");
 }
 
@@ -97,6 +97,25 @@ static void sniff__names_messages_by_their_fields(void)
   check_named(onnx.data, onnx.size, "model.onnx", "an ONNX model");
   gk_bytes *all[] = { &graph, &info, &meta, &saved, &onnx };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) gk_bytes_free(all[i]);
+}
+
+/* The error for a model in another format names the call and the command that open it. */
+static void sniff__names_what_opens_models_and_checkpoints(void)
+{
+  static const struct {
+    const char *bytes;
+    size_t size;
+    const char *advice;
+  } cases[] = {
+    { BYTES("\x08\x01\x12\x00"), "open it with tn_model_open, or with 'tenon run FOLDER'" },
+    { BYTES("saved_model_schema_version: 1\n"), "open it with tn_model_open, or with 'tenon run FOLDER'" },
+    { BYTES("meta_info_def {\n}\n"), "'tenon run X.meta --checkpoint PREFIX'" },
+    { BYTES("model_checkpoint_path: \"model.ckpt\"\n"), "'tenon checkpoint' lists its tensors" },
+    { BYTES("\x1c\0\0\0TFL3\0\0"), "the SavedModel or GraphDef that it was made from can be read" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    CHECK_CONTAINS(refused(cases[i].bytes, cases[i].size, "x.pb"), cases[i].advice);
+  CHECK_CONTAINS(refused(BYTES("\0\1\2\3"), "model.data-00000-of-00001"), "'tenon checkpoint' lists its tensors");
 }
 
 /* The error for a faulty GraphDef, also one in text form, gives the position of the fault. */
@@ -183,6 +202,7 @@ static void sniff__names_folders(void)
 TAP_MAIN(
   TAP_TEST(sniff__names_files_by_their_signature),
   TAP_TEST(sniff__names_messages_by_their_fields),
+  TAP_TEST(sniff__names_what_opens_models_and_checkpoints),
   TAP_TEST(sniff__errors_of_faulty_graphs_are_kept),
   TAP_TEST(sniff__graphs_are_not_mistaken_for_other_formats),
   TAP_TEST(sniff__short_files_are_not_read_past_their_ends),

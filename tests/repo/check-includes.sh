@@ -19,6 +19,12 @@ core/formats/pbtxt    | @formats core/formats/graphdef
 core/formats/graphdef | @formats
 core/formats/npy | @formats
 core/formats/npz | @formats core/formats/npy
+core/formats/table       | @formats
+core/formats/checkpoint  | @formats core/formats/table
+core/formats/bundle      | @formats core/formats/table core/formats/checkpoint
+core/formats/checkpoint_v1 | @formats core/formats/table core/formats/checkpoint core/formats/graphdef
+core/formats/objectgraph | @formats
+core/formats/savedmodel  | @formats core/formats/graphdef core/formats/pbtxt
 core/resource    | @base core/tensor
 core/pool        | @base core/tensor
 core/plan        | @planned
@@ -38,6 +44,7 @@ core/session     | @in_session core/registry/probe core/session/metadata core/se
 core/session/metadata  | @in_session core/session
 core/session/partial   | @in_session core/session core/session/metadata
 core/session/placement | @in_session core/session
+core/model       | @in_session core/session
 core/eager       | @session core/compile core/host
 
 @base            | core/base core/base/threads

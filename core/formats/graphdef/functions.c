@@ -330,12 +330,13 @@ static tn_status read_libraries(reader *r)
 }
 
 /* Counts first, so that the table gets its room at once. */
-tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
+tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const tn__origin *origin, const tn__functions **out,
                              tn_error *err)
 {
   size_t n = 0, n_gradients = 0;
   const tn__functions *old = *out = atomic_load_explicit(&graph->functions, memory_order_acquire);
-  reader r = { .bytes = bytes, .file = file, .graph = graph, .arena = &graph->arena, .old = old, .err = err };
+  reader r = { .bytes = bytes, .file = origin->name, .origin = origin, .graph = graph, .arena = &graph->arena,
+               .old = old, .err = err };
   tn_status st = TN_OK;
   tn__wire w = tn__wire_read(bytes);
   while (st == TN_OK && tn__wire_next(&w)) {

@@ -13,8 +13,9 @@ enum { TN__N_NAME = 1, TN__N_OP = 2, TN__N_INPUT = 3, TN__N_DEVICE = 4, TN__N_AT
        TN__E_VALUE = 2 };
 
 typedef struct tn__library_reader {
-  tn__slice bytes;          /* of the whole file */
-  const char *file;         /* its name, for messages */
+  tn__slice bytes;          /* of the whole graph */
+  const char *file;         /* name of the file, for messages */
+  const tn__origin *origin;
   tn_graph *graph;          /* its lock is held for writing */
   tn__arena *arena;         /* the graph's, with the limit of the import */
   const tn__functions *old; /* the graph's table so far, may be NULL */

@@ -5,15 +5,17 @@
 #include <core/formats/format.h>
 #include <core/formats/graphdef/graphdef.h>
 
+/* The graph keeps a reference to the owner of the bytes; bytes of the caller are copied. */
 static tn_status read_graph(tn_graph *graph, const tn__source *source, const tn_import_options *options,
                             const tn__import_check *check, tn_error *err)
 {
-  tn_buffer *copy = NULL;
-  tn_status st = TN_OK;
-  if (source->file == NULL) st = tn__bytes_copy(source->bytes.data, source->bytes.size, &copy, err);
-  if (st == TN_OK)
-    st = tn__graphdef_import(graph, copy != NULL ? copy : source->file, 0, source->name, options, check, err);
-  tn_buffer_unref(copy);
+  tn__source owned = *source;
+  if (source->file != NULL) return tn__graphdef_import(graph, source, 0, options, check, err);
+  tn_status st = tn__bytes_copy(source->bytes.data, source->bytes.size, &owned.file, err);
+  if (st != TN_OK) return st;
+  owned.bytes.data = tn_buffer_describe(owned.file)->data;
+  st = tn__graphdef_import(graph, &owned, 0, options, check, err);
+  tn_buffer_unref(owned.file);
   return st;
 }
 

@@ -11,6 +11,13 @@
 #include <core/formats/wire.h>
 #include <core/graph/graph_structs.h>
 
+/* The file of an import, for messages about malformed bytes. */
+typedef struct tn__origin {
+  const char *name;
+  const void *begin; /* its first byte: positions are counted from there, also if the bytes are only a part of it */
+  tn_status damage;  /* the code of malformed bytes */
+} tn__origin;
+
 /* The position of malformed bytes, and the reason. */
 typedef struct tn__fault {
   const uint8_t *at;
@@ -58,17 +65,25 @@ tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *er
 
 /* Reads the function library of a GraphDef, in addition to that of the graph. *out is the table to publish, the old one
  * if the file adds nothing, NULL if there is none. The graph's lock is held for writing. */
-tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
+tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const tn__origin *origin, const tn__functions **out,
                              tn_error *err);
 
 /* Bodies for tn__sink_message: encode a tn_operation as a NodeDef, and a tn__attr as an AttrValue. */
 void tn__graphdef_write_node(tn__sink *s, const void *op);
 void tn__graphdef_write_value(tn__sink *s, const void *attr);
 
-/* import.c: adds a GraphDef to the graph. `file` has its bytes. translated_from: 0, or the size of the text that the
- * bytes were translated from. All fields of options are set. */
-tn_status tn__graphdef_import(tn_graph *graph, tn_buffer *file, size_t translated_from, const char *name,
+/* import.c: adds a GraphDef to the graph. The source has an owner, of which the bytes may be a part. translated_from:
+ * 0, or the size of the text that the bytes were translated from. All fields of options are set. */
+tn_status tn__graphdef_import(tn_graph *graph, const tn__source *source, size_t translated_from,
                               const tn_import_options *options, const tn__import_check *check, tn_error *err);
+
+/* write.c: a GraphDef that is written as a part of another message. The nodes are those of the moment of _create, which
+ * also finds the size of the GraphDef in bytes; _put adds exactly these bytes to the sink. If the graph cannot be
+ * written, _create fails. The graph must live until _destroy (NULL allowed). */
+typedef struct tn__graph_writer tn__graph_writer;
+tn_status tn__graph_writer_create(tn_graph *graph, tn__graph_writer **out, size_t *size, tn_error *err);
+void tn__graph_writer_put(const tn__graph_writer *writer, tn__sink *to);
+void tn__graph_writer_destroy(tn__graph_writer *writer);
 
 /* write.c: writes the graph as a GraphDef to a file sink, or to an empty memory sink, which gets exactly its size. If
  * the graph cannot be written, nothing is written. */

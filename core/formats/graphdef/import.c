@@ -67,7 +67,7 @@ static tn_status count_nodes(tn__importer *im)
   }
   if (w.error != NULL) return tn__import_malformed_field(im, &w);
   /* To protobuf a message of another type may look like a GraphDef with unknown fields only. */
-  if (im->n_nodes > 0 || im->translated || tn__sniff(im->bytes, im->name, false) == NULL) return TN_OK;
+  if (im->n_nodes > 0 || im->translated || im->is_part || tn__sniff(im->bytes, im->name, false) == NULL) return TN_OK;
   return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: it contains no node", im->name);
 }
 
@@ -92,7 +92,7 @@ static tn_status keep_rest(tn__importer *im, tn__import_record **out)
 /* Functions first: nodes may call them. */
 static tn_status read_all(tn__importer *im, tn__import_record **record)
 {
-  tn_status st = tn__functions_read(im->graph, im->bytes, im->name, &im->functions, im->err);
+  tn_status st = tn__functions_read(im->graph, im->bytes, &im->origin, &im->functions, im->err);
   if (st == TN_OK) st = tn__import_read(im);
   if (st == TN_OK) im->at.size = 0;
   if (st == TN_OK) st = tn__import_check_cycles(im);
@@ -168,34 +168,48 @@ static tn_status run(tn__importer *im)
   return st;
 }
 
-tn_status tn__graphdef_import(tn_graph *graph, tn_buffer *file, size_t translated_from, const char *name,
-                              const tn_import_options *o, const tn__import_check *check, tn_error *err)
+static void importer_init(tn__importer *im, tn_graph *graph, const tn__source *source, size_t translated_from,
+                          const tn_import_options *o)
 {
-  tn_status st = tn__ops_ensure(err);
-  tn__importer *im = st == TN_OK ? tn__zalloc(sizeof *im) : NULL;
-  if (st == TN_OK && im == NULL) st = tn__no_memory(err, name, sizeof *im);
-  if (st != TN_OK) return st;
-  const tn_buffer_desc *desc = tn_buffer_describe(file);
+  bool translated = translated_from != 0;
   *im = (tn__importer){ .graph = graph,
-                        .file = file,
-                        .bytes = { desc->data, desc->bytes },
-                        .name = name,
+                        .file = source->file,
+                        .bytes = source->bytes,
+                        .name = source->name,
                         .flags = o->flags,
-                        .translated = translated_from != 0,
+                        .translated = translated,
+                        .is_part = source->is_part,
+                        .origin = { source->name, tn_buffer_describe(source->file)->data,
+                                    source->is_part ? TN_DATA_LOSS : TN_INVALID_ARGUMENT },
                         .options = o,
-                        .check = check,
-                        .budget = budget_of(o, translated_from != 0 ? translated_from : desc->bytes),
-                        .err = err };
-  tn__import_want_ops(graph, im->bytes);
-  tn__rwlock_write(&graph->lock);
-  st = run(im);
-  tn__rwlock_unlock(&graph->lock);
+                        .budget = budget_of(o, translated ? translated_from : source->bytes.size) };
+}
+
+static void importer_fini(tn__importer *im)
+{
   tn__import_end_names(im);
   tn__import_end_map(im);
   tn__free(im->inputs.at, im->inputs.room * sizeof *im->inputs.at);
   tn__free(im->entries.at, im->entries.room * sizeof *im->entries.at);
   tn__free(im->attrs, im->attr_room * sizeof *im->attrs);
   tn__free(im->waiting, im->waiting_room * sizeof *im->waiting);
+}
+
+tn_status tn__graphdef_import(tn_graph *graph, const tn__source *source, size_t translated_from,
+                              const tn_import_options *o, const tn__import_check *check, tn_error *err)
+{
+  tn_status st = tn__ops_ensure(err);
+  tn__importer *im = st == TN_OK ? tn__alloc(sizeof *im) : NULL;
+  if (st == TN_OK && im == NULL) st = tn__no_memory(err, source->name, sizeof *im);
+  if (st != TN_OK) return st;
+  importer_init(im, graph, source, translated_from, o);
+  im->check = check;
+  im->err = err;
+  tn__import_want_ops(graph, im->bytes);
+  tn__rwlock_write(&graph->lock);
+  st = run(im);
+  tn__rwlock_unlock(&graph->lock);
+  importer_fini(im);
   tn__free(im, sizeof *im);
   return st;
 }

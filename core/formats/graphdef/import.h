@@ -54,6 +54,8 @@ typedef struct tn__importer {
   const char *name; /* of the file, for messages */
   uint32_t flags;   /* TN_IMPORT_... */
   bool translated;  /* the bytes were translated from another format */
+  bool is_part;     /* of a larger file: it is certain that they are a GraphDef */
+  tn__origin origin;
   tn_error *err;
   const tn_import_options *options; /* all fields are set */
   const tn__import_check *check;    /* NULL: none */

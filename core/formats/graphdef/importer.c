@@ -6,8 +6,8 @@ tn_status tn__import_no_memory(tn__importer *im) { return tn__no_memory(im->err,
 
 tn_status tn__import_malformed(tn__importer *im, const tn__fault *fault)
 {
-  size_t at = (size_t)(fault->at - (const uint8_t *)im->bytes.data);
-  return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: byte %zu: %s", im->name, at, fault->what);
+  size_t at = (size_t)(fault->at - (const uint8_t *)im->origin.begin);
+  return tn_error_set(im->err, im->origin.damage, "%s: byte %zu: %s", im->name, at, fault->what);
 }
 
 tn_status tn__import_malformed_field(tn__importer *im, const tn__wire *w)

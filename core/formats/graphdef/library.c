@@ -10,8 +10,8 @@ tn_status tn__library_no_memory(reader *r) { return tn__no_memory(r->err, r->fil
 
 tn_status tn__library_malformed(reader *r, const uint8_t *at, const char *what)
 {
-  return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: byte %zu: %s", r->file,
-                      (size_t)(at - (const uint8_t *)r->bytes.data), what);
+  return tn_error_set(r->err, r->origin->damage, "%s: byte %zu: %s", r->file,
+                      (size_t)(at - (const uint8_t *)r->origin->begin), what);
 }
 
 tn_status tn__library_after(reader *r, const tn__wire *w)

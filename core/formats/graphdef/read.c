@@ -159,7 +159,7 @@ static tn_status check_names(tn__importer *im, const node_fields *f, tn__slice p
 {
   if (!tn__name_is_valid(f->name.data, f->name.size)) /* S-GRA-07 */
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: byte %zu: '%.*s' is not a valid node name", im->name,
-                        (size_t)(proto.data - im->bytes.data), shown(f->name), f->name.data);
+                        (size_t)(proto.data - (const char *)im->origin.begin), shown(f->name), f->name.data);
   if (!tn__op_type_is_valid(f->type.data, f->type.size))
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: node '%.*s': '%.*s' is not a valid op name", im->name,
                         shown(f->name), f->name.data, shown(f->type), f->type.data);

@@ -27,7 +27,7 @@ typedef struct rest_field {
   bool is_part;
 } rest_field;
 
-typedef struct exporter {
+typedef struct tn__graph_writer {
   tn_graph *graph;
   size_t n_ops;     /* operations to write: those of the start, even if the graph grows meanwhile */
   rest_field *rest; /* a heap block */
@@ -198,4 +198,31 @@ tn_status tn__graphdef_write(tn_graph *graph, tn__sink *out, tn_error *err)
   if (st == TN_OK) st = out->status;
   exporter_fini(&ex);
   return st;
+}
+
+tn_status tn__graph_writer_create(tn_graph *graph, tn__graph_writer **out, size_t *size, tn_error *err)
+{
+  *out = NULL;
+  exporter *ex = tn__alloc(sizeof *ex);
+  if (ex == NULL) return tn__no_memory(err, "graph to write", sizeof *ex);
+  tn_status st = exporter_init(ex, graph, err);
+  if (st != TN_OK) {
+    tn__free(ex, sizeof *ex);
+    return st;
+  }
+  st = measure(ex, size, err);
+  if (st == TN_OK)
+    *out = ex;
+  else
+    tn__graph_writer_destroy(ex);
+  return st;
+}
+
+void tn__graph_writer_put(const tn__graph_writer *writer, tn__sink *to) { write_graph(writer, to); }
+
+void tn__graph_writer_destroy(tn__graph_writer *writer)
+{
+  if (writer == NULL) return;
+  exporter_fini(writer);
+  tn__free(writer, sizeof *writer);
 }

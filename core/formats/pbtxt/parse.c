@@ -302,7 +302,8 @@ static bool to_bool(tn__slice text, uint64_t *out)
 static uint64_t most_of(int type, bool negative)
 {
   switch (type) {
-  case TN__PB_INT64: return (uint64_t)INT64_MAX + negative;
+  case TN__PB_INT64:
+  case TN__PB_SINT64: return (uint64_t)INT64_MAX + negative;
   case TN__PB_UINT32: return negative ? 0 : UINT32_MAX;
   case TN__PB_UINT64:
   case TN__PB_FIXED64: return negative ? 0 : UINT64_MAX;
@@ -314,6 +315,7 @@ static bool to_integer(int type, tn__slice text, bool negative, uint64_t *out)
 {
   if (!to_natural(text, out) || *out > most_of(type, negative)) return false;
   if (negative) *out = 0 - *out; /* of an int32 also the upper 32 bits, as protobuf writes it */
+  if (type == TN__PB_SINT64) *out = *out << 1 ^ (negative ? UINT64_MAX : 0); /* the sign is bit 0 */
   return true;
 }
 
@@ -334,7 +336,8 @@ static const char *wanted_of(const tn__pb_field *f)
   switch (f->type) {
   case TN__PB_DOUBLE:
   case TN__PB_FLOAT: return "a number";
-  case TN__PB_INT64: return "an integer of 64 bits";
+  case TN__PB_INT64:
+  case TN__PB_SINT64: return "an integer of 64 bits";
   case TN__PB_UINT64:
   case TN__PB_FIXED64: return "an integer of 64 bits that is not negative";
   case TN__PB_UINT32: return "an integer of 32 bits that is not negative";
@@ -468,6 +471,38 @@ static tn_status check_once(parser *ps, frame *fr, const tn__pb_field *f, const 
   return TN_OK;
 }
 
+/* The type of the message in an Any, by its address "type.googleapis.com/tensorflow.NAME"; NULL: not in the list. */
+static const tn__pb_message *any_type(tn__slice url)
+{
+  static const char package[] = "/tensorflow.";
+  for (const tn__pb_message *const *t = tn__pb_any_types; *t != NULL; t++) {
+    size_t n = strlen((*t)->name), m = sizeof package - 1;
+    const char *end = url.data + url.size;
+    if (url.size > n + m && memcmp(end - n, (*t)->name, n) == 0 && memcmp(end - n - m, package, m) == 0) return *t;
+  }
+  return NULL;
+}
+
+/* Parses "[ADDRESS] { ... }" in an Any, and writes its two fields. */
+static tn_status parse_any(parser *ps, frame *fr)
+{
+  const tn__pb_field *type_url = &tn__pb_any.fields[0];
+  const char *at = ps->p, *end = memchr(at, ']', (size_t)(ps->end - at));
+  if (fr->seen != 0) return fail_at(ps, at, "Any has a message already");
+  if (end == NULL) return fail_at(ps, at, "the name of a type has no ']'");
+  tn__slice url = { at + 1, (size_t)(end - at) - 1 };
+  const tn__pb_field value = { "value", 2, TN__PB_MESSAGE, false, false, any_type(url), NULL };
+  if (value.message == NULL) return fail_at(ps, at, "the type '%.*s' is not known", shown(url), url.data);
+  fr->seen = 3; /* both fields */
+  tn__sink_bytes(ps->out, type_url->number, url);
+  ps->p = end;
+  accept(ps, ']');
+  accept(ps, ':');
+  tn_status st = parse_message(ps, &value);
+  if (st == TN_OK && !accept(ps, ',')) accept(ps, ';');
+  return st;
+}
+
 /* Parses one field with its value or list. Fields may be separated by a comma or semicolon. */
 static tn_status parse_field(parser *ps, frame *fr)
 {
@@ -495,7 +530,8 @@ static tn_status parse_fields(parser *ps, frame *fr)
     if (ps->p == ps->end && fr->closer == NULL) break;
     if (ps->p == ps->end) return fail_at(ps, fr->begin, "%s has no '%s'", fr->type->name, fr->closer);
     if (fr->closer != NULL && accept(ps, *fr->closer)) break;
-    tn_status st = parse_field(ps, fr);
+    bool expanded = fr->type == &tn__pb_any && *ps->p == '[';
+    tn_status st = expanded ? parse_any(ps, fr) : parse_field(ps, fr);
     if (st != TN_OK) return st;
   }
   end_run(ps, fr);
@@ -514,15 +550,29 @@ tn_status tn__pbtxt_parse(tn__slice text, const char *file, const tn__pb_message
 
 /* ---- recognising text ---- */
 
-/* Uses the parser's tokens without output or errors. */
-bool tn__pbtxt_begins(tn__slice bytes)
+/* Reads the name of the first field with the parser's tokens, without output or errors. *blank: there is only space. */
+static tn__slice first_field(tn__slice bytes, bool *blank)
 {
-  parser ps = { .p = bytes.data, .end = bytes.data + bytes.size };
-  if (bytes.size >= 3 && memcmp(bytes.data, "\xef\xbb\xbf", 3) == 0) ps.p += 3;
+  const char *begin = bytes.data == NULL ? "" : bytes.data;
+  parser ps = { .p = begin, .end = begin + bytes.size };
+  if (bytes.size >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) ps.p += 3;
   skip_space(&ps);
-  if (ps.p == ps.end) return bytes.size > 0;
-  if (is_digit(*ps.p)) return false;
+  *blank = ps.p == ps.end;
+  if (*blank || is_digit(*ps.p)) return (tn__slice){ NULL, 0 };
   tn__slice word = read_word(&ps);
   while (ps.p < ps.end && (*ps.p == ' ' || *ps.p == '\t')) ps.p++;
-  return word.size > 1 && ps.p < ps.end && (*ps.p == ':' || *ps.p == '{' || *ps.p == '<');
+  bool is_field = word.size > 1 && ps.p < ps.end && (*ps.p == ':' || *ps.p == '{' || *ps.p == '<');
+  return is_field ? word : (tn__slice){ NULL, 0 };
+}
+
+tn__slice tn__pbtxt_first_field(tn__slice bytes)
+{
+  bool blank;
+  return first_field(bytes, &blank);
+}
+
+bool tn__pbtxt_begins(tn__slice bytes)
+{
+  bool blank;
+  return first_field(bytes, &blank).size > 0 || (blank && bytes.size > 0);
 }

@@ -52,10 +52,13 @@ static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn
 static tn_status read_graph(tn_graph *graph, const tn__source *source, const tn_import_options *options,
                             const tn__import_check *check, tn_error *err)
 {
-  tn_buffer *bytes = NULL;
-  tn_status st = translate(source->bytes, source->name, &bytes, err);
-  if (st == TN_OK) st = tn__graphdef_import(graph, bytes, source->bytes.size, source->name, options, check, err);
-  tn_buffer_unref(bytes);
+  tn__source bytes = { .name = source->name };
+  tn_status st = translate(source->bytes, source->name, &bytes.file, err);
+  if (st != TN_OK) return st;
+  const tn_buffer_desc *desc = tn_buffer_describe(bytes.file);
+  bytes.bytes = (tn__slice){ desc->data, desc->bytes };
+  st = tn__graphdef_import(graph, &bytes, source->bytes.size, options, check, err);
+  tn_buffer_unref(bytes.file);
   return st;
 }
 

@@ -130,6 +130,9 @@ static const char *enum_name(const tn__pb_enum *names, int32_t value)
   return NULL;
 }
 
+/* The number whose sign is bit 0 of its encoding. */
+static uint64_t unfold(uint64_t value) { return value >> 1 ^ (0 - (value & 1)); }
+
 /* Prints a number, or the name of an enum's value if it has one. */
 static void print_number(printer *pr, const tn__pb_field *f, uint64_t value)
 {
@@ -153,8 +156,8 @@ static void print_number(printer *pr, const tn__pb_field *f, uint64_t value)
     tn__snprintf(text, sizeof text, "%" PRIu64, value);
   else if (f->type == TN__PB_UINT32)
     tn__snprintf(text, sizeof text, "%" PRIu32, low);
-  else if (f->type == TN__PB_INT64)
-    tn__snprintf(text, sizeof text, "%" PRId64, (int64_t)value);
+  else if (f->type == TN__PB_INT64 || f->type == TN__PB_SINT64)
+    tn__snprintf(text, sizeof text, "%" PRId64, (int64_t)(f->type == TN__PB_INT64 ? value : unfold(value)));
   else
     tn__snprintf(text, sizeof text, "%" PRId32, (int32_t)low);
   puts_out(pr, text);

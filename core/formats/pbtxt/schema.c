@@ -39,7 +39,7 @@ static const tn__pb_name data_type_values[] = {
   { 127, "DT_FLOAT8_E4M3B11FNUZ_REF" }, { 128, "DT_FLOAT8_E5M2FNUZ_REF" }, { 129, "DT_INT4_REF" },
   { 130, "DT_UINT4_REF" }, { 131, "DT_INT2_REF" }, { 132, "DT_UINT2_REF" }, { 133, "DT_FLOAT4_E2M1FN_REF" }
 };
-static const tn__pb_enum data_type = { "DataType", data_type_values, COUNT(data_type_values) };
+const tn__pb_enum tn__pb_data_type = { "DataType", data_type_values, COUNT(data_type_values) };
 
 static const tn__pb_name full_type_id_values[] = {
   { 0, "TFT_UNSET" }, { 1, "TFT_VAR" }, { 2, "TFT_ANY" }, { 3, "TFT_PRODUCT" }, { 4, "TFT_NAMED" },
@@ -55,17 +55,16 @@ static const tn__pb_enum full_type_id = { "FullTypeId", full_type_id_values, COU
 
 /* ---- messages ---- */
 
-static const tn__pb_message node_def, attr_value, tensor_shape_proto, tensor_shape_proto_dim,
-  tensor_proto, resource_handle_proto, resource_handle_proto_dtype_and_shape, variant_tensor_data_proto,
-  attr_value_list_value, name_attr_list, node_def_experimental_debug_info, full_type_def, version_def,
-  function_def_library, function_def, op_def, op_def_arg_def, op_def_attr_def, op_deprecation, arg_attr_entry,
-  function_def_arg_attrs, resource_arg_unique_id_entry, ret_entry, control_ret_entry, gradient_def,
-  registered_gradient, graph_debug_info, frames_by_id_entry, graph_debug_info_file_line_col, traces_by_id_entry,
-  graph_debug_info_stack_trace, traces_entry, name_to_trace_id_entry;
+static const tn__pb_message node_def, attr_value, tensor_shape_proto_dim, resource_handle_proto,
+  resource_handle_proto_dtype_and_shape, variant_tensor_data_proto, attr_value_list_value, name_attr_list,
+  node_def_experimental_debug_info, full_type_def, function_def_library, function_def, op_def_arg_def, op_def_attr_def,
+  op_deprecation, arg_attr_entry, function_def_arg_attrs, resource_arg_unique_id_entry, ret_entry, control_ret_entry,
+  gradient_def, registered_gradient, graph_debug_info, frames_by_id_entry, graph_debug_info_file_line_col,
+  traces_by_id_entry, graph_debug_info_stack_trace, traces_entry, name_to_trace_id_entry;
 
 static const tn__pb_field graph_def_fields[] = {
   MANY("node", 1, MESSAGE, &node_def, NULL), ONE("library", 2, MESSAGE, &function_def_library, NULL),
-  ONE("version", 3, INT32, NULL, NULL), ONE("versions", 4, MESSAGE, &version_def, NULL),
+  ONE("version", 3, INT32, NULL, NULL), ONE("versions", 4, MESSAGE, &tn__pb_version, NULL),
   ONE("debug_info", 5, MESSAGE, &graph_debug_info, NULL)
 };
 const tn__pb_message tn__pb_graphdef = {
@@ -92,8 +91,8 @@ const tn__pb_message tn__pb_attr_entry = {
 static const tn__pb_field attr_value_fields[] = {
   CHOICE("list", 1, MESSAGE, &attr_value_list_value, NULL), CHOICE("s", 2, TEXT, NULL, NULL),
   CHOICE("i", 3, INT64, NULL, NULL), CHOICE("f", 4, FLOAT, NULL, NULL), CHOICE("b", 5, BOOL, NULL, NULL),
-  CHOICE("type", 6, ENUM, NULL, &data_type), CHOICE("shape", 7, MESSAGE, &tensor_shape_proto, NULL),
-  CHOICE("tensor", 8, MESSAGE, &tensor_proto, NULL), CHOICE("placeholder", 9, TEXT, NULL, NULL),
+  CHOICE("type", 6, ENUM, NULL, &tn__pb_data_type), CHOICE("shape", 7, MESSAGE, &tn__pb_shape, NULL),
+  CHOICE("tensor", 8, MESSAGE, &tn__pb_tensor, NULL), CHOICE("placeholder", 9, TEXT, NULL, NULL),
   CHOICE("func", 10, MESSAGE, &name_attr_list, NULL)
 };
 static const tn__pb_message attr_value = {
@@ -103,7 +102,7 @@ static const tn__pb_message attr_value = {
 static const tn__pb_field tensor_shape_proto_fields[] = {
   MANY("dim", 2, MESSAGE, &tensor_shape_proto_dim, NULL), ONE("unknown_rank", 3, BOOL, NULL, NULL)
 };
-static const tn__pb_message tensor_shape_proto = {
+const tn__pb_message tn__pb_shape = {
   "TensorShapeProto", tensor_shape_proto_fields, COUNT(tensor_shape_proto_fields)
 };
 
@@ -115,7 +114,7 @@ static const tn__pb_message tensor_shape_proto_dim = {
 };
 
 static const tn__pb_field tensor_proto_fields[] = {
-  ONE("dtype", 1, ENUM, NULL, &data_type), ONE("tensor_shape", 2, MESSAGE, &tensor_shape_proto, NULL),
+  ONE("dtype", 1, ENUM, NULL, &tn__pb_data_type), ONE("tensor_shape", 2, MESSAGE, &tn__pb_shape, NULL),
   ONE("version_number", 3, INT32, NULL, NULL), ONE("tensor_content", 4, TEXT, NULL, NULL),
   MANY("float_val", 5, FLOAT, NULL, NULL), MANY("double_val", 6, DOUBLE, NULL, NULL),
   MANY("int_val", 7, INT32, NULL, NULL), MANY("string_val", 8, TEXT, NULL, NULL),
@@ -125,7 +124,7 @@ static const tn__pb_field tensor_proto_fields[] = {
   MANY("variant_val", 15, MESSAGE, &variant_tensor_data_proto, NULL), MANY("uint32_val", 16, UINT32, NULL, NULL),
   MANY("uint64_val", 17, UINT64, NULL, NULL), ONE("float8_val", 18, TEXT, NULL, NULL)
 };
-static const tn__pb_message tensor_proto = {
+const tn__pb_message tn__pb_tensor = {
   "TensorProto", tensor_proto_fields, COUNT(tensor_proto_fields)
 };
 
@@ -139,7 +138,7 @@ static const tn__pb_message resource_handle_proto = {
 };
 
 static const tn__pb_field resource_handle_proto_dtype_and_shape_fields[] = {
-  ONE("dtype", 1, ENUM, NULL, &data_type), ONE("shape", 2, MESSAGE, &tensor_shape_proto, NULL)
+  ONE("dtype", 1, ENUM, NULL, &tn__pb_data_type), ONE("shape", 2, MESSAGE, &tn__pb_shape, NULL)
 };
 static const tn__pb_message resource_handle_proto_dtype_and_shape = {
   "ResourceHandleProto.DtypeAndShape", resource_handle_proto_dtype_and_shape_fields,
@@ -148,7 +147,7 @@ static const tn__pb_message resource_handle_proto_dtype_and_shape = {
 
 static const tn__pb_field variant_tensor_data_proto_fields[] = {
   ONE("type_name", 1, TEXT, NULL, NULL), ONE("metadata", 2, TEXT, NULL, NULL),
-  MANY("tensors", 3, MESSAGE, &tensor_proto, NULL)
+  MANY("tensors", 3, MESSAGE, &tn__pb_tensor, NULL)
 };
 static const tn__pb_message variant_tensor_data_proto = {
   "VariantTensorDataProto", variant_tensor_data_proto_fields, COUNT(variant_tensor_data_proto_fields)
@@ -156,8 +155,8 @@ static const tn__pb_message variant_tensor_data_proto = {
 
 static const tn__pb_field attr_value_list_value_fields[] = {
   MANY("s", 2, TEXT, NULL, NULL), MANY("i", 3, INT64, NULL, NULL), MANY("f", 4, FLOAT, NULL, NULL),
-  MANY("b", 5, BOOL, NULL, NULL), MANY("type", 6, ENUM, NULL, &data_type),
-  MANY("shape", 7, MESSAGE, &tensor_shape_proto, NULL), MANY("tensor", 8, MESSAGE, &tensor_proto, NULL),
+  MANY("b", 5, BOOL, NULL, NULL), MANY("type", 6, ENUM, NULL, &tn__pb_data_type),
+  MANY("shape", 7, MESSAGE, &tn__pb_shape, NULL), MANY("tensor", 8, MESSAGE, &tn__pb_tensor, NULL),
   MANY("func", 9, MESSAGE, &name_attr_list, NULL)
 };
 static const tn__pb_message attr_value_list_value = {
@@ -190,7 +189,7 @@ static const tn__pb_field version_def_fields[] = {
   ONE("producer", 1, INT32, NULL, NULL), ONE("min_consumer", 2, INT32, NULL, NULL),
   MANY("bad_consumers", 3, INT32, NULL, NULL)
 };
-static const tn__pb_message version_def = {
+const tn__pb_message tn__pb_version = {
   "VersionDef", version_def_fields, COUNT(version_def_fields)
 };
 
@@ -203,7 +202,7 @@ static const tn__pb_message function_def_library = {
 };
 
 static const tn__pb_field function_def_fields[] = {
-  ONE("signature", 1, MESSAGE, &op_def, NULL), MANY("node_def", 3, MESSAGE, &node_def, NULL),
+  ONE("signature", 1, MESSAGE, &tn__pb_op_def, NULL), MANY("node_def", 3, MESSAGE, &node_def, NULL),
   MANY("ret", 4, MESSAGE, &ret_entry, NULL), MANY("attr", 5, MESSAGE, &tn__pb_attr_entry, NULL),
   MANY("control_ret", 6, MESSAGE, &control_ret_entry, NULL), MANY("arg_attr", 7, MESSAGE, &arg_attr_entry, NULL),
   MANY("resource_arg_unique_id", 8, MESSAGE, &resource_arg_unique_id_entry, NULL)
@@ -221,14 +220,14 @@ static const tn__pb_field op_def_fields[] = {
   ONE("allows_uninitialized_input", 19, BOOL, NULL, NULL), MANY("control_output", 20, TEXT, NULL, NULL),
   ONE("is_distributed_communication", 21, BOOL, NULL, NULL)
 };
-static const tn__pb_message op_def = {
+const tn__pb_message tn__pb_op_def = {
   "OpDef", op_def_fields, COUNT(op_def_fields)
 };
 
 static const tn__pb_field op_def_arg_def_fields[] = {
-  ONE("name", 1, TEXT, NULL, NULL), ONE("description", 2, TEXT, NULL, NULL), ONE("type", 3, ENUM, NULL, &data_type),
-  ONE("type_attr", 4, TEXT, NULL, NULL), ONE("number_attr", 5, TEXT, NULL, NULL),
-  ONE("type_list_attr", 6, TEXT, NULL, NULL),
+  ONE("name", 1, TEXT, NULL, NULL), ONE("description", 2, TEXT, NULL, NULL),
+  ONE("type", 3, ENUM, NULL, &tn__pb_data_type), ONE("type_attr", 4, TEXT, NULL, NULL),
+  ONE("number_attr", 5, TEXT, NULL, NULL), ONE("type_list_attr", 6, TEXT, NULL, NULL),
   MANY("handle_data", 7, MESSAGE, &resource_handle_proto_dtype_and_shape, NULL), ONE("is_ref", 16, BOOL, NULL, NULL),
   ONE("experimental_full_type", 17, MESSAGE, &full_type_def, NULL)
 };

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the data files of a prefix by the names in its folder, whatever an index says. */
+#include <core/formats/checkpoint/checkpoint.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+/* Parses a number of five digits, or of more without leading zeros, and advances *p. */
+static bool parse_number(const char **p, uint32_t *out)
+{
+  uint64_t value = 0;
+  size_t n = 0;
+  for (; (*p)[n] >= '0' && (*p)[n] <= '9' && n < 10; n++) value = value * 10 + (uint64_t)((*p)[n] - '0');
+  if (n < 5 || (n > 5 && **p == '0') || value > INT32_MAX) return false;
+  *p += n;
+  *out = (uint32_t)value;
+  return true;
+}
+
+/* Whether a name is "BASE.data-00000-of-00001". */
+static bool parse_name(const char *name, tn__slice base, uint32_t *shards)
+{
+  uint32_t shard;
+  if (strncmp(name, base.data, base.size) != 0 || strncmp(name + base.size, ".data-", 6) != 0) return false;
+  const char *p = name + base.size + 6;
+  if (!parse_number(&p, &shard) || strncmp(p, "-of-", 4) != 0) return false;
+  p += 4;
+  return parse_number(&p, shards) && *p == 0;
+}
+
+typedef struct walk {
+  tn__slice folder, base; /* the folder with its slash; "" is the current one */
+  void (*found)(void *arg, const char *path, uint32_t shards);
+  void *arg;
+} walk;
+
+static tn_status offer(const walk *w, const char *name, tn_error *err)
+{
+  uint32_t shards;
+  if (!parse_name(name, w->base, &shards)) return TN_OK;
+  tn__text path;
+  tn__text_init(&path, SIZE_MAX / 2);
+  tn__text_append(&path, w->folder.data, w->folder.size);
+  tn__text_puts(&path, name);
+  tn_status s = path.failed ? tn__no_memory(err, "the name of a data file", strlen(name)) : TN_OK;
+  if (s == TN_OK) w->found(w->arg, path.data, shards);
+  tn__text_fini(&path);
+  return s;
+}
+
+static tn_status walk_folder(const walk *w, const char *folder, tn_error *err)
+{
+  int state = tn__cancel_hold();
+  DIR *dir = opendir(folder);
+  int number = dir == NULL ? errno : 0;
+  tn_status s = TN_OK;
+  while (dir != NULL && s == TN_OK) {
+    errno = 0;
+    struct dirent *entry = readdir(dir);
+    if (entry == NULL) {
+      number = errno;
+      break;
+    }
+    s = offer(w, entry->d_name, err);
+  }
+  if (dir != NULL) closedir(dir);
+  tn__cancel_restore(state);
+  if (s != TN_OK || number == 0 || number == ENOENT || number == ENOTDIR) return s;
+  return tn__system_error(err, number, "cannot list the folder '%s'", folder);
+}
+
+tn_status tn__data_files(const char *prefix, void (*found)(void *arg, const char *path, uint32_t shards), void *arg,
+                         tn_error *err)
+{
+  const char *slash = strrchr(prefix, '/');
+  size_t size = slash == NULL ? 0 : (size_t)(slash - prefix) + 1;
+  walk w = { { prefix, size }, tn__slice_of(prefix + size), found, arg };
+  char *folder = size == 0 ? tn__strdup(".") : tn__strndup(prefix, size);
+  if (folder == NULL) return tn__no_memory(err, "the name of a folder", size + 1);
+  tn_status s = walk_folder(&w, folder, err);
+  tn__strfree(folder);
+  return s;
+}
