@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Public headers, one on each line. Each must compile alone, which make check tests.
 tenoninclude_HEADERS = \
+  include/tenon/checkpoint.h \
   include/tenon/default.h \
   include/tenon/dlpack.h \
   include/tenon/eager.h \
@@ -8,6 +9,7 @@ tenoninclude_HEADERS = \
   include/tenon/host.h \
   include/tenon/kit.h \
   include/tenon/metadata.h \
+  include/tenon/model.h \
   include/tenon/op.h \
   include/tenon/options.h \
   include/tenon/plan.h \

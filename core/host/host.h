@@ -7,6 +7,7 @@
 #include <core/base/threads/lock.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
+#include <core/resource/folders.h>
 #include <core/tensor/account.h>
 #include <tenon/runtime.h>
 
@@ -58,6 +59,7 @@ struct tn__session_base {
   bool listed;             /* in the list of live sessions; guarded by its lock */
   const char *name;        /* borrowed from options; unique with the version among live sessions; "" = none */
   int64_t version;
+  tn__folders folders;     /* whose files the graph may read and write */
 
   tn__mutex steps_mu;
   struct tn__cancel_notice *steps; /* running steps; guarded by steps_mu */

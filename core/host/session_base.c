@@ -29,6 +29,16 @@ static tn_status read_limit(tn__session_base *on, int64_t limit, tn_error *err)
   return tn__no_memory(err, "session", 0);
 }
 
+static tn_status read_folders(tn__session_base *on, tn__file_use use, int field, tn_error *err)
+{
+  tn_status st = TN_OK;
+  size_t n = tn__option_n_items(on->options, field);
+  int64_t unused;
+  for (size_t i = 0; st == TN_OK && i < n; i++)
+    st = tn__folders_add(&on->folders, use, tn__option_item_at(on->options, field, i, &unused), err);
+  return st;
+}
+
 static tn_status read_numbers(tn__session_base *on, tn_error *err)
 {
   const tn_session_options *o = on->options; /* the setters have checked the ranges */
@@ -57,6 +67,8 @@ tn_status tn__session_base_read(tn__session_base *on, const tn_session_options *
   st = tn__passes_check(on->disabled_passes, err);
   if (st == TN_OK) st = read_numbers(on, err);
   if (st == TN_OK) st = read_limit(on, limit, err);
+  if (st == TN_OK) st = read_folders(on, TN__TO_READ, TN__OPTION_read_folders, err);
+  if (st == TN_OK) st = read_folders(on, TN__TO_WRITE, TN__OPTION_write_folders, err);
   return st == TN_OK ? read_kernel_plugins(on, err) : st;
 }
 
@@ -153,6 +165,7 @@ void tn__session_base_end(tn__session_base *on)
 void tn__session_base_fini(tn__session_base *on)
 {
   tn__account_unref(on->account);
+  tn__folders_fini(&on->folders);
   tn__factory_release(on->factory);
   tn_session_options_destroy(on->options);
   tn__cond_fini(&on->notified);

@@ -107,6 +107,24 @@ tn_status tn_session_options_add_inter_op_pool(tn_session_options *options, int6
   return add(&options->values[TN__OPTION_session_inter_op_pools].list, global_name, strlen(global_name), threads, err);
 }
 
+/* A folder that is listed already is not added again. */
+static tn_status add_folder(tn_session_options *options, int field, const char *folder, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_text(options, field, folder, err);
+  return st == TN_OK ? put(&options->values[field].list, folder, strlen(folder), 0, err) : st;
+}
+
+tn_status tn_session_options_add_read_folder(tn_session_options *options, const char *folder, tn_error *err)
+{
+  return add_folder(options, TN__OPTION_read_folders, folder, err);
+}
+
+tn_status tn_session_options_add_write_folder(tn_session_options *options, const char *folder, tn_error *err)
+{
+  return add_folder(options, TN__OPTION_write_folders, folder, err);
+}
+
 size_t tn__option_n_items(const tn_session_options *options, int field)
 {
   const tn__option_list *list = options->values[field].list;
@@ -196,6 +214,10 @@ static tn_status take_piece(size_t field, const piece *p, tn__option_list **list
     if (!tn__parse_int(before, &number)) return bad_item(field, p, "THREADS or THREADS@NAME", err);
     if (check_number((int)field, number, err) != TN_OK) return TN_INVALID_ARGUMENT;
     return add(list, after.data, after.size, number, err);
+  case TN__OPTION_read_folders:
+  case TN__OPTION_write_folders:
+    if (p->size == 0) return bad_item(field, p, "a folder", err);
+    return put(list, p->data, p->size, 0, err);
   default:
     if (p->size == 0) return bad_item(field, p, "a device", err);
     return add(list, p->data, p->size, 0, err);

@@ -209,9 +209,9 @@ static tn_status find_locked(tn__container *c, const tn_resource_class *cls, con
   if (c->gone)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
                         "%s '%s': its container '%s' was reset, and no session from before the reset is left",
-                        cls->name, name, c->name);
+                        cls == NULL ? "resource" : cls->name, name, c->name);
   tn_resource *r = tn__map_get(&c->resources, name, strlen(name));
-  if (r != NULL && r->cls != cls)
+  if (r != NULL && cls != NULL && r->cls != cls)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' in container '%s' is of type %s, wanted %s", name, c->name,
                         r->cls->name, cls->name);
   *out = tn_resource_ref(r);
@@ -225,7 +225,8 @@ tn_status tn__container_lookup(tn__container *c, const tn_resource_class *cls, c
   tn_status st = find_locked(c, cls, name, out, err);
   tn__mutex_unlock(&c->mu);
   if (st != TN_OK || *out != NULL) return st;
-  return tn_error_set(err, TN_NOT_FOUND, "container '%s' has no %s '%s'", c->name, cls->name, name);
+  return tn_error_set(err, TN_NOT_FOUND, "container '%s' has no %s '%s'", c->name, cls == NULL ? "resource" : cls->name,
+                      name);
 }
 
 tn_status tn__container_obtain(tn__container *c, const tn_resource_class *cls, const char *name,

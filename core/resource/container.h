@@ -65,7 +65,7 @@ const char *tn__container_name(const tn__container *container);
 
 /* lookup and obtain return a reference. TN_INVALID_ARGUMENT: the resource of this name has another class (S-RST-21);
  * TN_FAILED_PRECONDITION: the container was emptied. */
-/* TN_NOT_FOUND: there is none. */
+/* TN_NOT_FOUND: there is none. cls NULL: of any class. */
 tn_status tn__container_lookup(tn__container *container, const tn_resource_class *cls, const char *name,
                                tn_resource **out, tn_error *err);
 /* Returns the existing resource, or a new one with the object that `make` returns. `make` is called without a lock: if

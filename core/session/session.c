@@ -36,6 +36,7 @@ static void session_free(tn_session *s)
   tn__session_base_end(&s->on);
   tn__threads_close(s);
   tn_graph_unref(atomic_load(&s->graph));
+  if (s->held != NULL) s->release_held(s->held);
   tn__session_base_fini(&s->on);
   tn__sleepers_fini(&s->sleepers);
   tn__cond_fini(&s->compiled_one);

@@ -64,7 +64,16 @@ struct tn_session {
   _Atomic(tn__devices *) devices; /* NULL: one CPU, or the runtime was not asked yet */
   tn__placing placing;
   tn__session_threads threads;
+  void *held;                      /* what the session keeps alive, such as its model; NULL: nothing */
+  void (*release_held)(void *held); /* called when the session is freed */
 };
+
+/* Gives the session an object to keep alive. Call it once, before other threads know the session. */
+static inline void tn__session_hold(tn_session *session, void *object, void (*release)(void *object))
+{
+  session->held = object;
+  session->release_held = release;
+}
 
 /* enter.c. Counts a call, so that the session is not freed before tn__session_leave. TN_CANCELLED:
  * it is closed; TN_FAILED_PRECONDITION: this is a child of the process that created it. */

@@ -37,7 +37,9 @@ TN_BEGIN_DECLS
   X(device_filters, LIST, "", "restrict the session to devices that match one of these, DEVICE,...")                  \
   X(session_inter_op_pools, LIST, "", "thread pools selectable per call, THREADS, or THREADS@NAME for a shared pool") \
   X(memory_fraction, FLOAT, 1.0, "fraction of GPU memory for the session, in (0,1]; ignored by CPU runtimes")         \
-  X(disable_output_partition_graphs, BOOL, 0, "reject calls that request partition graphs")
+  X(disable_output_partition_graphs, BOOL, 0, "reject calls that request partition graphs")                           \
+  X(read_folders, LIST, "", "folders whose files the graph may read, FOLDER,...; * = all files")                      \
+  X(write_folders, LIST, "", "folders whose files the graph may write and read, FOLDER,...; * = all files")
 
 enum { TN_OPTION_INT = 1, TN_OPTION_BOOL = 2, TN_OPTION_STRING = 3, TN_OPTION_FLOAT = 4, TN_OPTION_LIST = 5 };
 
@@ -66,8 +68,8 @@ TN_API tn_status tn_session_options_set_float(tn_session_options *options, const
 
 /* Sets a field from text, for example from a command line: "1", "true", "no", "500", "0.5". For a
  * list, the text is its new items, separated by commas: "CPU=3,GPU=1" (device_count),
- * "/device:CPU:0,/device:GPU:*" (device_filters), "2,4@shared" (session_inter_op_pools); "" empties
- * it. In an item, a backslash escapes a comma or a backslash. Since 0.1 */
+ * "/device:CPU:0,/device:GPU:*" (device_filters), "2,4@shared" (session_inter_op_pools), "in,/tmp"
+ * (read_folders); "" empties it. In an item, a backslash escapes a comma or a backslash. Since 0.1 */
 TN_API tn_status tn_session_options_parse(tn_session_options *options, const char *field, const char *text,
                                           tn_error *err);
 
@@ -81,12 +83,20 @@ TN_API tn_status tn_session_options_parse(tn_session_options *options, const cha
  *   inter_op_pool  a pool that a call selects by its index in the list (tn_run_options). threads: 0
  *                  = usable CPUs. A pool with a global_name is shared by all sessions that name it,
  *                  with the same number of threads; NULL or "": the session's own.
- * Since 0.1, S-CFG-13, S-CFG-18, S-CFG-19 */
+ *   read_folder    a folder, which need not exist, or a file: ops may read it and what is below it. In
+ *                  a session of a model (<tenon/model.h>) they may also read the model's folder;
+ *                  otherwise all files are refused, with TN_PERMISSION_DENIED. "*" allows all files. A
+ *                  relative path begins at the folder that is current when the session is created.
+ *                  Symbolic links are followed before a path is compared.
+ *   write_folder   the same for ops that create, replace or delete files; these may also be read.
+ * Since 0.1, S-CFG-13, S-CFG-18, S-CFG-19, S-CFG-25 */
 TN_API tn_status tn_session_options_set_device_count(tn_session_options *options, const char *type, int64_t n,
                                                      tn_error *err);
 TN_API tn_status tn_session_options_add_device_filter(tn_session_options *options, const char *filter, tn_error *err);
 TN_API tn_status tn_session_options_add_inter_op_pool(tn_session_options *options, int64_t threads,
                                                       const char *global_name, tn_error *err);
+TN_API tn_status tn_session_options_add_read_folder(tn_session_options *options, const char *folder, tn_error *err);
+TN_API tn_status tn_session_options_add_write_folder(tn_session_options *options, const char *folder, tn_error *err);
 
 /* Resets a field of any kind to its default. TN_NOT_FOUND lists the existing fields. Since 0.1 */
 TN_API tn_status tn_session_options_clear(tn_session_options *options, const char *field, tn_error *err);

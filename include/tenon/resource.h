@@ -28,12 +28,16 @@ TN_BEGIN_DECLS
  *          held.
  * read     the value of an object, used if an op takes the value instead of a reference: a tensor
  *          that does not change any more, with a reference for the caller. NULL: it has no value.
- *          Any thread. */
+ *          Any thread.
+ * write    replaces the value of an object without a step, as a restore does. Takes over the
+ *          caller's reference to the tensor, which does not change any more; the caller has checked
+ *          dtype and shape. NULL: it cannot be written. Any thread. Since 0.1 */
 struct tn_resource_class {
   size_t struct_size;
   const char *name;
   void (*destroy)(void *object);
   tn_status (*read)(void *object, tn_tensor **out, tn_error *err);
+  void (*write)(void *object, tn_tensor *value);
 };
 
 /* Reference counting; NULL is allowed. Any thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How kernels look up resources.
+/* How kernels look up resources, and which folders they may use.
  *
  * The workspace remembers the last resource of each node, so that most steps search no container.
  * That is valid because a plan belongs to one session, which sees one generation of each container.
@@ -93,4 +93,11 @@ tn_status tn_kernel_remove(tn_kernel_ctx *ctx, tn_resource *resource)
 {
   if (resource == NULL) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "tn_kernel_remove: resource is NULL");
   return tn__container_remove(resource, ctx->err);
+}
+
+/* ---- files ---- */
+
+const tn__folders *tn__kernel_folders(const tn_kernel_ctx *ctx)
+{
+  return ctx->step == NULL || ctx->step->env == NULL ? NULL : ctx->step->env->folders;
 }

@@ -32,7 +32,7 @@ static tn_status read_compute(tn_kernel_ctx *ctx)
 {
   char *path;
   tn__file file;
-  tn_status st = tn__file_name(ctx->inputs[0], &path, ctx->err);
+  tn_status st = tn__file_name(ctx, ctx->inputs[0], TN__TO_READ, &path);
   if (st != TN_OK) return st;
   st = tn__named_file_open(path, &file, ctx->err);
   if (st == TN_OK) {
@@ -80,7 +80,7 @@ static tn_status write_compute(tn_kernel_ctx *ctx)
   char *path;
   size_t n;
   const char *text = tn_string_data(ctx->inputs[1]->data, &n);
-  tn_status st = tn__file_name(ctx->inputs[0], &path, ctx->err);
+  tn_status st = tn__file_name(ctx, ctx->inputs[0], TN__TO_WRITE, &path);
   if (st != TN_OK) return st;
   if (path[0] == 0) st = tn_error_set(ctx->err, TN_NOT_FOUND, "the file name is empty");
   if (st == TN_OK) st = tn__named_file_check(path, ctx->err);

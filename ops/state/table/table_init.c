@@ -101,7 +101,7 @@ static tn_status file_compute(tn_kernel_ctx *ctx)
   tn__table *t;
   char *path;
   tn_status st = open_fixed(ctx, &t);
-  if (st == TN_OK) st = tn__file_name(ctx->inputs[1], &path, ctx->err);
+  if (st == TN_OK) st = tn__file_name(ctx, ctx->inputs[1], TN__TO_READ, &path);
   if (st != TN_OK) return st;
   st = init_from_file(t, ctx->state, path, ctx->err);
   tn__strfree(path);
@@ -117,7 +117,7 @@ static tn_status file_compute(tn_kernel_ctx *ctx)
 #define V2 "table_handle: resource"
 #define PAIRS ", keys: Tkey, values: Tval"
 #define FROM_FILE                                                                                  \
-  "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'; offset: int = 0"
+  "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\t'; offset: int = 0"
 
 static const tn_op_def ops[] = {
   OP("InitializeTable", V1 PAIRS, "Tkey: type; Tval: type", "initialises a table from keys and values"),

@@ -26,11 +26,14 @@ static tn_status variable_read(void *object, tn_tensor **out, tn_error *err)
   return tn__variable_read(object, out, err);
 }
 
+static void variable_write(void *object, tn_tensor *value) { tn__variable_put(object, value); }
+
 const tn_resource_class tn__variable_class = {
   .struct_size = sizeof tn__variable_class,
   .name = "Variable",
   .destroy = variable_destroy,
   .read = variable_read,
+  .write = variable_write,
 };
 
 tn_status tn__variable_create(void *user, void **object, tn_error *err)

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tn_session_restore: variables of any session from any checkpoint, by name. First each variable gets its key, then the
+ * report is written, then the values are read, and only then is any variable assigned. */
+#include <core/model/checkpoint.h>
+#include <core/model/model.h>
+#include <core/model/report.h>
+
+#include <string.h>
+
+/* The variables of one restore, and what they are restored from. */
+typedef struct restoring {
+  const tn_checkpoint *checkpoint;
+  tn_restore_report *report;
+  tn__saver saver;     /* that of the session's model, empty if there is no usual one */
+  tn_operation **ops;  /* n of them; owned */
+  size_t n;
+  tn__restored *items; /* the variables with a value that fits; room for n; owned */
+  size_t n_items;
+  tn__map used;        /* keys */
+} restoring;
+
+static void fini(restoring *r)
+{
+  tn__saver_fini(&r->saver);
+  tn__free(r->ops, r->n * sizeof *r->ops);
+  tn__free(r->items, r->n * sizeof *r->items);
+  tn__map_fini(&r->used);
+}
+
+/* ---- which variables ---- */
+
+static tn_status check_options(const tn_restore_options *o, tn_error *err)
+{
+  if (o == NULL) return TN_OK;
+  if (!TN_HAS_FIELD(o, tn_restore_options, n))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_restore_options.struct_size is %zu, wanted at least %zu",
+                        o->struct_size, TN_SIZE_TO(tn_restore_options, n));
+  if ((o->flags & ~(uint32_t)TN_RESTORE_PARTIAL) != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_restore_options.flags has unknown bits 0x%x", o->flags);
+  if (o->n > 0 && o->variables == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_restore_options.variables is NULL, but n is %zu", o->n);
+  for (size_t i = 0; i < o->n; i++)
+    if (o->variables[i] == NULL || (o->keys != NULL && o->keys[i] == NULL))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_restore_options.%s[%zu] is NULL",
+                          o->variables[i] == NULL ? "variables" : "keys", i);
+  return TN_OK;
+}
+
+/* Finds the named variables. */
+static tn_status find_named(restoring *r, tn_graph *graph, const tn_restore_options *o, tn_error *err)
+{
+  r->ops = tn__zalloc(o->n * sizeof *r->ops);
+  if (r->ops == NULL) return tn__no_memory(err, "variables to restore", o->n);
+  r->n = o->n;
+  for (size_t i = 0; i < o->n; i++) {
+    tn_operation *op = tn_graph_find(graph, o->variables[i]);
+    if (op == NULL)
+      return tn_error_set(err, TN_NOT_FOUND, "the graph has no variable '%.200s'", o->variables[i]);
+    if (!tn__is_variable(op))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a node of type %s, wanted a variable (VarHandleOp, VariableV2)",
+                          tn_operation_name(op), tn_operation_type(op));
+    r->ops[i] = op;
+  }
+  return TN_OK;
+}
+
+static tn_status find_variables(restoring *r, tn_session *session, const tn_restore_options *o, tn_error *err)
+{
+  tn_graph *graph;
+  tn_status st = tn__session_need_graph(session, &graph, err);
+  if (st != TN_OK) return st;
+  st = o != NULL && o->variables != NULL && o->n > 0 ? find_named(r, graph, o, err)
+                                                     : tn__variables_list(graph, &r->ops, &r->n, err);
+  if (st != TN_OK) return st;
+  r->items = tn__zalloc(r->n * sizeof *r->items);
+  return r->items == NULL && r->n > 0 ? tn__no_memory(err, "variables to restore", r->n) : TN_OK;
+}
+
+/* The keys under which the model's own saver stores variables help where a checkpoint has the same layout. */
+static tn_status read_saver(restoring *r, tn_session *session, tn_error *err)
+{
+  const tn_model *model = tn_session_model(session);
+  const tn__metagraph *m = model == NULL ? NULL : tn__model_meta(model);
+  if (m == NULL || m->saver_restore == NULL || m->saver_filename == NULL) return TN_OK;
+  tn_status st = tn__saver_read(model, &r->saver, err);
+  if (st == TN_OK && !r->saver.usual) tn__saver_fini(&r->saver);
+  return st;
+}
+
+/* ---- which values ---- */
+
+/* The item of the model's saver for a variable whose key the checkpoint has; NULL: there is none. */
+static const tn__restored *saver_item(const restoring *r, const tn_operation *op)
+{
+  for (size_t i = 0; i < r->saver.n; i++)
+    if (r->saver.items[i].variable == op && tn__store_find(r->checkpoint->store, r->saver.items[i].key) != NULL)
+      return &r->saver.items[i];
+  return NULL;
+}
+
+/* Finds the value of variable i. *entry is NULL if there is none. */
+static tn_status find_value(const restoring *r, size_t i, const char *key, tn__restored *item, const tn__stored **entry,
+                            tn_error *err)
+{
+  *item = (tn__restored){ .variable = r->ops[i], .spec = { "", 0 } };
+  *entry = NULL;
+  tn_status st = TN_OK;
+  const tn__restored *saved = key == NULL ? saver_item(r, r->ops[i]) : NULL;
+  if (saved != NULL) {
+    *item = *saved;
+    *entry = tn__store_find(r->checkpoint->store, saved->key);
+    return TN_OK;
+  }
+  if (key == NULL) st = tn__checkpoint_named(r->checkpoint, tn_operation_name(r->ops[i]), entry, err);
+  else st = tn__checkpoint_locate(r->checkpoint, key, entry, err);
+  if (st == TN_OK && *entry != NULL) item->key = (tn__slice){ (*entry)->key, (*entry)->key_size };
+  return st;
+}
+
+static tn_status report_misfit(restoring *r, const tn_operation *op, const tn__stored *e, tn_error *err)
+{
+  char text[512], found[160], wanted[160];
+  tn_dtype dtype = TN_DTYPE_INVALID;
+  const int64_t *dims = NULL;
+  int32_t rank = -1;
+  tn__variable_declared(op, &dtype, &dims, &rank, NULL);
+  tn__snprintf(text, sizeof text, "%s %s in the checkpoint, %s %s wanted", tn_dtype_name(e->dtype),
+               tn__format_shape(found, sizeof found, e->dims, e->rank), tn_dtype_name(dtype),
+               tn__format_shape(wanted, sizeof wanted, dims, rank));
+  return tn__restore_report_add(r->report, TN_RESTORE_MISFIT, tn_operation_name(op), text, err);
+}
+
+/* A value that an explicit key does not find is an error, unless the restore is partial. */
+static tn_status take_variable(restoring *r, size_t i, const char *key, bool partial, tn_error *err)
+{
+  tn__restored item;
+  const tn__stored *entry;
+  const char *name = tn_operation_name(r->ops[i]);
+  tn_status st = find_value(r, i, key, &item, &entry, err);
+  if (st == TN_NOT_FOUND && partial) {
+    tn__error_reset(err);
+    st = TN_OK;
+  }
+  if (st != TN_OK) return st;
+  if (entry == NULL) return tn__restore_report_add(r->report, TN_RESTORE_MISSING, name, key == NULL ? "" : key, err);
+  if (!tn__map_put(&r->used, entry->key, entry->key_size, (void *)entry, NULL))
+    return tn__no_memory(err, "keys of a restore", entry->key_size);
+  if (!tn__restored_fits(&item, entry)) return report_misfit(r, r->ops[i], entry, err);
+  r->items[r->n_items++] = item;
+  return TN_OK;
+}
+
+static tn_status report_left_over(restoring *r, tn_error *err)
+{
+  const tn__store *store = r->checkpoint->store;
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < store->n; i++) {
+    const tn__stored *e = &store->entries[i];
+    if (tn__map_get(&r->used, e->key, e->key_size) != NULL || strcmp(e->key, TN__OBJECT_GRAPH_KEY) == 0) continue;
+    st = tn__restore_report_add(r->report, TN_RESTORE_LEFT_OVER, e->key, "", err);
+  }
+  return st;
+}
+
+/* The error of a restore that is not partial, if a value is missing or does not fit. */
+static tn_status check_report(const restoring *r, tn_error *err)
+{
+  const char *text, *prefix = r->checkpoint->store->prefix;
+  size_t n = tn_restore_report_count(r->report, TN_RESTORE_MISSING);
+  if (n > 0)
+    return tn_error_set(err, TN_NOT_FOUND, "'%s' has no value for %zu of %zu variables, such as '%s'", prefix, n, r->n,
+                        tn_restore_report_at(r->report, TN_RESTORE_MISSING, 0, NULL));
+  n = tn_restore_report_count(r->report, TN_RESTORE_MISFIT);
+  if (n == 0) return TN_OK;
+  const char *name = tn_restore_report_at(r->report, TN_RESTORE_MISFIT, 0, &text);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' does not fit %zu of %zu variables, such as '%s': %s", prefix, n,
+                      r->n, name, text);
+}
+
+static tn_status find_values(restoring *r, const tn_restore_options *o, tn_error *err)
+{
+  bool partial = o != NULL && (o->flags & TN_RESTORE_PARTIAL) != 0;
+  const char *const *keys = o != NULL && o->variables != NULL && o->n > 0 ? o->keys : NULL;
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < r->n; i++)
+    st = take_variable(r, i, keys == NULL ? NULL : keys[i], partial, err);
+  if (st == TN_OK) st = report_left_over(r, err);
+  return st == TN_OK && !partial ? check_report(r, err) : st;
+}
+
+/* ---- the call ---- */
+
+static tn_status assign(restoring *r, tn_session *session, tn_error *err)
+{
+  bool fits;
+  tn_status st = tn__restored_assign(session, r->checkpoint->store, r->items, r->n_items, &fits, err);
+  if (st == TN_OK && !fits) /* only a slice is found not to fit this late */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': a slice does not fit its variable",
+                        r->checkpoint->store->prefix);
+  for (size_t i = 0; st == TN_OK && i < r->n_items; i++)
+    st = tn__restore_report_add(r->report, TN_RESTORED, tn_operation_name(r->items[i].variable), "", err);
+  return st;
+}
+
+static tn_status restore(restoring *r, tn_session *session, const tn_restore_options *options, tn_error *err)
+{
+  tn_status st = find_variables(r, session, options, err);
+  if (st == TN_OK) st = read_saver(r, session, err);
+  if (st == TN_OK) st = find_values(r, options, err);
+  return st == TN_OK ? assign(r, session, err) : st;
+}
+
+tn_status tn_session_restore(tn_session *session, tn_checkpoint *checkpoint, const tn_restore_options *options,
+                             tn_restore_report **report, tn_error *err)
+{
+  restoring r = { .checkpoint = checkpoint };
+  tn__error_reset(err);
+  if (report != NULL) *report = NULL;
+  if (session == NULL || checkpoint == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_restore: %s is NULL",
+                        session == NULL ? "session" : "checkpoint");
+  tn_status st = check_options(options, err);
+  if (st == TN_OK) st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  tn__map_init(&r.used);
+  st = tn__restore_report_create(&r.report, err);
+  if (st == TN_OK) st = restore(&r, session, options, err);
+  tn__session_leave(session);
+  fini(&r);
+  if (report != NULL) *report = r.report;
+  else tn_restore_report_destroy(r.report);
+  return st;
+}
