@@ -36,6 +36,10 @@ TN_OPS_FILES = \
   ops/audio/audio.c \
   ops/audio/audio_mfcc.c \
   ops/audio/audio_spectrogram.c \
+  ops/checkpoint/checkpoint_merge.c \
+  ops/checkpoint/checkpoint_remap.c \
+  ops/checkpoint/checkpoint_restore.c \
+  ops/checkpoint/checkpoint_save.c \
   ops/control/control_flow.c \
   ops/control/function_loops.c \
   ops/control/functions.c \
@@ -127,6 +131,7 @@ TN_OPS_FILES = \
   ops/string/string_numbers.c \
   ops/string/string_parts.c \
   ops/string/string_raw.c \
+  ops/string/string_regex.c \
   ops/string/string_tensors.c \
   ops/string/string_unicode.c \
   ops/string/strings.c
@@ -137,6 +142,8 @@ TN_OPS_SHARED_FILES = \
   ops/audio/fft.h \
   ops/audio/wav.c \
   ops/audio/wav.h \
+  ops/checkpoint/prefix.c \
+  ops/checkpoint/prefix.h \
   ops/control/function_calls.c \
   ops/control/function_calls.h \
   ops/control/function_gradient.c \
@@ -288,6 +295,10 @@ TN_OPS_SHARED_FILES = \
   ops/state/variable/variable.h \
   ops/string/fingerprint.c \
   ops/string/fingerprint.h \
+  ops/string/regex.c \
+  ops/string/regex.h \
+  ops/string/regex_match.c \
+  ops/string/regex_set.c \
   ops/string/string_case.c \
   ops/string/string_case.h \
   ops/string/string_case_table.c \

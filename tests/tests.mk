@@ -30,6 +30,8 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/exec/tasks_effects \
   tests/exec/threaded \
   tests/exec/workspace \
+  tests/formats/checkpoint_slices \
+  tests/formats/checkpoint_v1 \
   tests/formats/export \
   tests/formats/import \
   tests/formats/import_budget \
@@ -38,8 +40,11 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/formats/import_tensor \
   tests/formats/npy \
   tests/formats/npz \
+  tests/formats/objectgraph \
   tests/formats/pbtxt \
+  tests/formats/savedmodel \
   tests/formats/sniff \
+  tests/formats/table \
   tests/gpu/gpu_clblast \
   tests/gpu/gpu_data_faults \
   tests/gpu/gpu_device \
@@ -67,6 +72,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/layout/layout \
   tests/layout/layout_cache \
   tests/layout/packs \
+  tests/model/checkpoint \
   tests/onednn/onednn \
   tests/ops/array_ops \
   tests/ops/audio \
@@ -149,6 +155,7 @@ TN_SCRIPT_TESTS = \
   tests/repo/check-test-programs.sh \
   tests/tensor/check-dlpack.sh \
   tests/tools/bench.sh \
+  tests/tools/checkpoint.sh \
   tests/tools/command.sh \
   tests/tools/compare.sh \
   tests/tools/convert.sh \
@@ -160,6 +167,7 @@ TN_SCRIPT_TESTS = \
   tests/tools/plan.sh \
   tests/tools/run.sh \
   tests/tools/runtimes.sh \
+  tests/tools/saved_model.sh \
   tests/tools/trace.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
@@ -473,3 +481,7 @@ update-abi:
 	@$(AM_TESTS_ENVIRONMENT) ABI_BREAK='$(ABI_BREAK)' $(SHELL) $(srcdir)/tests/repo/check-abi.sh --update
 CLEANFILES += tests/repo/check-abi.tap
 .PHONY: check-abi update-abi
+EXTRA_DIST += tests/data/saved/half_plus_two/saved_model.pb
+EXTRA_DIST += tests/data/saved/half_plus_two/variables/variables.data-00000-of-00001
+EXTRA_DIST += tests/data/saved/half_plus_two/variables/variables.index
+EXTRA_DIST += tests/data/saved/make.py

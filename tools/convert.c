@@ -39,7 +39,7 @@ static int run(int argc, char **argv)
   if (output == NULL) return tool_usage("convert", "-o FILE is required");
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
-  if (tool_model_open(argv[optind], &graph, &err) != TN_OK) return tool_fail(&err);
+  if (tool_graph_open(argv[optind], &graph, &err) != TN_OK) return tool_fail(&err);
   tn_status status = tn_graph_export_file(graph, output, flags, &err);
   tn_graph_unref(graph);
   return status == TN_OK ? TOOL_OK : tool_fail(&err);

@@ -129,7 +129,7 @@ static tn_status draw(const request *r, tn_error *err)
   tool_text dot = { 0 };
   /* Check the output file before doing any work. */
   tn_status status = r->output != NULL ? picture_check_place(r->output, err) : TN_OK;
-  if (status == TN_OK) status = tool_model_open(r->model, &graph, err);
+  if (status == TN_OK) status = tool_graph_open(r->model, &graph, err);
   if (status != TN_OK) return status;
   status = picture_read(&p, graph, &r->options, err);
   if (status == TN_OK) {

@@ -14,6 +14,8 @@
 
 #include <jansson.h>
 
+#include <tenon/checkpoint.h>
+#include <tenon/model.h>
 #include <tenon/op.h>
 #include <tenon/tenon.h>
 
@@ -127,11 +129,16 @@ typedef struct tool_screen {
 
 tool_screen tool_screen_look(void);
 
+/* Appends a bar that fills `share` (0 to 1) of `width` columns, in eighths of a column if block characters are
+ * available. `some`: not empty, however small the share. `colour` is the number of an ANSI colour. */
+void tool_text_bar(tool_text *text, const tool_screen *screen, double share, size_t width, bool some, int colour);
+
 /* ---- numbers (number.c) ---- */
 
 /* The small floating-point types: half, bfloat16 and the float8 ones. */
 bool tool_float_is_small(tn_dtype dtype);
 double tool_float_decode(tn_dtype dtype, uint32_t bits);
+double tool_float_load(tn_dtype dtype, const void *at); /* of any float type, also float and double */
 /* Rounds to nearest, ties to even. False if the value is too large for the type. */
 bool tool_float_encode(tn_dtype dtype, double value, uint32_t *bits);
 
@@ -150,6 +157,19 @@ tn_status tool_literal(const char *text, tn_dtype dtype, tn_tensor **out, tn_err
 
 /* Appends the elements as NumPy prints them; more than 1,000 elements are abbreviated. */
 tn_status tool_text_tensor(tool_text *text, const tn_tensor *tensor, tn_error *err);
+
+/* The elements of a tensor as numbers (values.c). */
+typedef struct tool_values {
+  tn_dtype dtype;
+  const uint8_t *data; /* NULL: strings and handles */
+  uint8_t *copy;       /* of a tensor in device memory */
+  int64_t n;
+} tool_values;
+
+tn_status tool_values_init(tool_values *values, const tn_tensor *tensor, tn_error *err);
+/* Element i; *imaginary is 0 unless the type is complex. Not for strings. 64-bit integers are rounded. */
+double tool_value_at(const tool_values *values, int64_t i, double *imaginary);
+void tool_values_fini(tool_values *values);
 
 /* ---- feeds (feed.c) ---- */
 
@@ -175,6 +195,9 @@ typedef struct tool_place {
  * written. */
 int tool_place_parse(tool_place *place, const char *tensor, const char *value);
 int tool_places_check(tool_place *places, size_t n);
+/* Joins the real path of a file's folder and the file's name; the caller frees *out. Fails if the folder does not exist
+ * or cannot be written to. */
+tn_status tool_real_name(const char *file, char **out, tn_error *err);
 tn_status tool_places_save(const tool_place *places, tn_tensor *const *tensors, size_t n, tn_error *err);
 void tool_places_destroy(tool_place *places, size_t n);
 
@@ -185,6 +208,7 @@ typedef struct tool_progress tool_progress;
 /* A progress line on standard error, shown after half a second if that is a terminal. A separate thread draws it, so
  * the measured work pays one store per step. Returns NULL if there is no terminal; all functions accept NULL. */
 tool_progress *tool_progress_start(const char *what, uint64_t total);
+tool_progress *tool_progress_start_bytes(const char *what, uint64_t total); /* shows "12.3 MB of 1.2 GB" */
 void tool_progress_set(tool_progress *progress, uint64_t done);
 void tool_progress_end(tool_progress *progress); /* erases the line */
 
@@ -238,10 +262,70 @@ void tool_interrupt_doing(const char *what);
 int tool_interrupted(void); /* number of the first signal received, 0 if none */
 void tool_interrupt_stop(void);
 
-/* ---- models (model.c) ---- */
+/* ---- models and their signatures (source.c) ---- */
 
-/* Reads a model; on failure the error is in err. */
-tn_status tool_model_open(const char *path, tn_graph **out, tn_error *err);
+/* What the command line says about the model. */
+typedef struct tool_source_request {
+  const char *path;
+  const char *tags;       /* "a,b"; NULL: the default */
+  const char *signature;  /* NULL: the default, if the model has one */
+  const char *checkpoint; /* NULL: the model's own */
+} tool_source_request;
+
+typedef struct tool_source {
+  const tool_source_request *request;
+  tn_model *model;
+  tn_graph *graph; /* borrowed from the model */
+  tn_model_info info;
+  tn_model_signature signature; /* the chosen one; its name is NULL if there is none */
+} tool_source;
+
+/* Opens a model. A frozen graph is a model without signatures. tool_source_close is allowed after a failure. */
+tn_status tool_source_open(tool_source *source, const tool_source_request *request, tn_error *err);
+void tool_source_close(tool_source *source);
+
+/* Makes a session of the model, with its variables restored. Shows progress. */
+tn_status tool_source_session(const tool_source *source, const tn_session_options *options, tn_session **out,
+                              tn_error *err);
+
+/* Opens a model and returns its graph only. */
+tn_status tool_graph_open(const char *path, tn_graph **out, tn_error *err);
+
+/* A tensor that a key of a signature or the tensor's own name denotes. */
+typedef struct tool_tensor {
+  const char *name; /* "node:0"; borrowed from the model or the argument */
+  tn_output output;
+  tn_dtype dtype; /* TN_DTYPE_INVALID: unknown */
+  bool by_key;
+} tool_tensor;
+
+/* Which keys are looked up, and how messages call the result. */
+typedef struct tool_lookup {
+  const tool_source *source;
+  const char *what;          /* "feed" or "fetch" */
+  bool input;                /* else an output */
+  const char *signatures[2]; /* the first wins; NULL: none */
+} tool_lookup;
+
+/* Finds a tensor: a key of a signature wins over the name of a tensor. NOT_FOUND lists the keys, with the nearest
+ * names; OUT_OF_RANGE, INVALID_ARGUMENT. */
+tn_status tool_source_find(const tool_lookup *lookup, const char *name, tool_tensor *out, tn_error *err);
+
+/* ---- signatures in print (signatures.c) ---- */
+
+typedef struct tool_model tool_model;
+
+/* Prints the inputs and outputs of a signature, at most `most` of each. With a scan of the graph it also says what
+ * cannot run; `scan` may be NULL. */
+void tool_print_signature(const tool_source *source, const tn_model_signature *signature, const tool_model *scan,
+                          size_t most, FILE *out);
+json_t *tool_json_signatures(const tool_source *source, const tool_model *scan);
+/* Appends "TensorFlow 2.21.0", or nothing if it is unknown who made the model. */
+void tool_text_maker(tool_text *text, const tn_model_info *info);
+/* Appends "{serve, gpu}", the tags of MetaGraph i; "{}" if it has none. */
+void tool_text_tags(tool_text *text, const tn_model *model, size_t i);
+
+/* ---- graphs (model.c) ---- */
 
 /* Facts about a node beyond the graph itself. */
 typedef struct tool_node {
@@ -261,12 +345,12 @@ enum { TOOL_SUPPORTED = 0, TOOL_NO_OP = 1, TOOL_NO_KERNEL = 2, TOOL_IN_FUNCTION 
    TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND |                   \
    TN_TRAIT_CONTROL_TRIGGER)
 
-typedef struct tool_model {
+struct tool_model {
   tn_graph *graph;  /* borrowed */
   tool_node *nodes; /* in the graph's order */
   size_t n;
   uint32_t *by_address; /* node numbers, sorted by address */
-} tool_model;
+};
 
 void tool_model_scan(tool_model *model, tn_graph *graph);
 uint8_t tool_support_of(const tn_operation *op); /* of the node itself, ignoring called functions */
@@ -289,6 +373,8 @@ bool tool_node_is_target(const tool_node *node);
 
 /* Prints inputs, outputs and targets, at most `most` of each (describe.c). */
 void tool_describe_ends(const tool_model *model, size_t most, FILE *out);
+/* Adds a cell with the reason why a node cannot run, or else `otherwise`. */
+void tool_table_reason(tool_table *table, const tool_node *node, const char *otherwise);
 
 /* Appends an output's type and shape: "float32 [?, 8, 8, 1]". */
 void tool_text_output(tool_text *text, tn_output output);
@@ -311,10 +397,5 @@ void tool_each_constraint(const char *types,
                           void (*each)(void *user, const char *attr, size_t attr_length, const char *list,
                                        size_t list_length),
                           void *user);
-
-/* ---- functions (inspect) ---- */
-
-void tool_print_functions(const tn_graph *graph, FILE *out); /* prints nothing if there are none */
-json_t *tool_json_functions(const tn_graph *graph);
 
 #endif

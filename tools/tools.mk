@@ -3,8 +3,10 @@
 # `const tool_command tool_cmd_NAME` (tools/tool.h) and has one line here; the table of subcommands is generated from this list.
 TN_TOOL_COMMANDS = \
   tools/bench/bench.c \
+  tools/checkpoint/checkpoint.c \
   tools/convert.c \
   tools/eager_demo/eager_demo.c \
+  tools/freeze.c \
   tools/graph.c \
   tools/inspect/inspect.c \
   tools/ops.c \
@@ -24,6 +26,14 @@ TN_TOOL_FILES = \
   tools/bench/json.c \
   tools/bench/measure.c \
   tools/bench/print.c \
+  tools/checkpoint/checkpoint.h \
+  tools/checkpoint/diff.c \
+  tools/checkpoint/export.c \
+  tools/checkpoint/import.c \
+  tools/checkpoint/list.c \
+  tools/checkpoint/paths.c \
+  tools/checkpoint/show.c \
+  tools/checkpoint/statistics.c \
   tools/common/describe.c \
   tools/common/ending.c \
   tools/common/error.c \
@@ -38,16 +48,22 @@ TN_TOOL_FILES = \
   tools/common/progress.c \
   tools/common/save.c \
   tools/common/screen.c \
+  tools/common/signatures.c \
+  tools/common/source.c \
   tools/common/table.c \
   tools/common/target.c \
   tools/common/text.c \
+  tools/common/values.c \
   tools/eager_demo/eager_demo.h \
   tools/eager_demo/json.c \
   tools/eager_demo/loop.c \
   tools/eager_demo/memory.c \
   tools/eager_demo/print.c \
   tools/eager_demo/svg.c \
+  tools/inspect/about.c \
   tools/inspect/functions.c \
+  tools/inspect/inspect.h \
+  tools/inspect/ops.c \
   tools/picture/columns.c \
   tools/picture/fold.c \
   tools/picture/nodes.c \
@@ -60,6 +76,7 @@ TN_TOOL_FILES = \
   tools/plan/picture.c \
   tools/plan/plan.h \
   tools/plan/print.c \
+  tools/run/model.c \
   tools/run/profile.c \
   tools/run/run.h \
   tools/run/steps.c \

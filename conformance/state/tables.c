@@ -31,15 +31,18 @@
   NODE("h", "MutableDenseHashTableV2", "input: 'e' input: 'x'",                                                   \
        PAIR("key_dtype", "value_dtype") INT("initial_num_buckets", 8)) OPERANDS OPS
 
-/* Containers belong to this session alone. */
-static void open_alone(ts *t, const char *text)
+/* Containers belong to this session alone. folder: the graph may read its files; NULL: none. */
+static void open_reading(ts *t, const char *text, const char *folder)
 {
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   ts_init(t, 1);
+  if (folder != NULL) REQUIRE_OK(tn_session_options_add_read_folder(t->options, folder, &t->err), &t->err);
   REQUIRE_OK(tn_session_options_set_bool(t->options, "isolate_session_state", 1, &t->err), &t->err);
   REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
   ts_start(t);
 }
+
+static void open_alone(ts *t, const char *text) { open_reading(t, text, NULL); }
 
 static tn_tensor *keys_of(size_t n, const int64_t *keys)
 {
@@ -383,7 +386,7 @@ static void tables__a_file_fills_a_table(void)
   ts t;
   REQUIRE(mkdtemp(folder) != NULL);
   snprintf(path, sizeof path, "%s/words", folder);
-  open_alone(&t, FIXED);
+  open_reading(&t, FIXED, folder);
   CHECK_STATUS(init_from(&t, path), TN_NOT_FOUND, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), path);
   CHECK_STATUS(init_from(&t, folder), TN_FAILED_PRECONDITION, &t.err);

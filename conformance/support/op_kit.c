@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/support/op_kit.h"
 
-void ops_open_text(ts *t, const char *text)
+void ops_open_text_in(ts *t, const char *folder, const char *text)
 {
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   ts_init(t, 1);
+  if (folder != NULL) REQUIRE_OK(tn_session_options_add_write_folder(t->options, folder, &t->err), &t->err);
   REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
   ts_start(t);
 }
+
+void ops_open_text(ts *t, const char *text) { ops_open_text_in(t, NULL, text); }
 
 const char *ops_shape_of(const ts *t, const char *node, int32_t output)
 {

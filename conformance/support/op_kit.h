@@ -18,6 +18,8 @@
 
 /* A session of level 1 on the graph; ends the test on failure. ts_fini closes it. */
 void ops_open_text(ts *t, const char *text);
+/* The same; ops may read and write files in the folder (NULL: in none). */
+void ops_open_text_in(ts *t, const char *folder, const char *text);
 /* Shape of an output: "[2,?]", "?" for an unknown rank, "none" if there is no such output. Valid until the next
  * call. */
 const char *ops_shape_of(const ts *t, const char *node, int32_t output);

@@ -6,6 +6,7 @@
 #include <core/base/file.h>
 #include <core/base/print.h>
 #include <core/base/text.h>
+#include <core/resource/folders.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ops/kernel/family.h>
@@ -174,14 +175,23 @@ static tn_status append_file(const char *path, const char *text, size_t n, tn_er
   return st;
 }
 
-static tn_status say(const stream_state *s, const tn__text *text, tn_error *err)
+static tn_status append_named(const tn_kernel_ctx *ctx, const char *name, const tn__text *text)
+{
+  char *path;
+  tn_status st = tn__folders_find(tn__kernel_folders(ctx), TN__TO_WRITE, name, &path, ctx->err);
+  if (st == TN_OK) st = append_file(path, tn__text_get(text), text->size, ctx->err);
+  tn__strfree(path);
+  return st;
+}
+
+static tn_status say(const tn_kernel_ctx *ctx, const stream_state *s, const tn__text *text)
 {
   static const int32_t levels[] = { [TO_LOG_INFO] = TN_LOG_INFO, [TO_LOG_WARNING] = TN_LOG_WARNING,
                                     [TO_LOG_ERROR] = TN_LOG_ERROR };
   switch (s->to) {
   case TO_STDOUT: tn__print(TN_PRINT_STDOUT, tn__text_get(text), text->size); return TN_OK;
   case TO_STDERR: tn__print(TN_PRINT_STDERR, tn__text_get(text), text->size); return TN_OK;
-  case TO_FILE: return append_file(s->path, tn__text_get(text), text->size, err);
+  case TO_FILE: return append_named(ctx, s->path, text);
   default: tn_log(levels[s->to], "%s", tn__text_get(text)); return TN_OK;
   }
 }
@@ -196,7 +206,7 @@ static tn_status stream_compute(tn_kernel_ctx *ctx)
   tn__text_append(&text, given, n);
   bool is_log = s->to == TO_LOG_INFO || s->to == TO_LOG_WARNING || s->to == TO_LOG_ERROR;
   if (!is_log) tn__text_puts(&text, s->end); /* a log ends lines itself */
-  tn_status st = text.failed ? tn__no_memory(ctx->err, "text to be printed", n) : say(s, &text, ctx->err);
+  tn_status st = text.failed ? tn__no_memory(ctx->err, "text to be printed", n) : say(ctx, s, &text);
   tn__text_fini(&text);
   return st;
 }

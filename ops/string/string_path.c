@@ -6,15 +6,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-tn_status tn__file_name(const tn_view *view, char **out, tn_error *err)
+tn_status tn__file_name_at(const tn_kernel_ctx *ctx, const tn_view *view, int64_t i, tn__file_use use, char **out)
 {
   size_t n;
-  const char *text = tn_string_data(view->data, &n);
+  const char *text = tn_string_data((const tn_string *)view->data + i, &n);
   *out = NULL;
   if (n > 0 && memchr(text, 0, n) != NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the file name '%.200s' continues after a zero byte", text);
-  *out = tn__strndup(text, n);
-  return *out != NULL ? TN_OK : tn__no_memory(err, "file name", n);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the file name '%.200s' continues after a zero byte", text);
+  char *name = tn__strndup(text, n);
+  if (name == NULL) return tn__no_memory(ctx->err, "file name", n);
+  tn_status st = tn__folders_find(tn__kernel_folders(ctx), use, name, out, ctx->err);
+  tn__strfree(name);
+  return st;
+}
+
+tn_status tn__file_name(const tn_kernel_ctx *ctx, const tn_view *view, tn__file_use use, char **out)
+{
+  return tn__file_name_at(ctx, view, 0, use, out);
 }
 
 tn_status tn__named_file_check(const char *path, tn_error *err)

@@ -136,7 +136,7 @@ static void keep_line(void *user, int32_t level, const char *line)
 static void messages__a_text_is_written_to_its_destination(void)
 {
   ts t;
-  vk_open(&t, 1, STREAMS);
+  ops_open_text_in(&t, "/nonexistent", STREAMS);
   start_printing();
   CHECK_OK(vk_target(&t, "err"), &t.err);
   CHECK_OK(vk_target(&t, "out"), &t.err);
@@ -171,6 +171,11 @@ static void messages__text_is_appended_to_a_file(void)
            path);
   ts t;
   vk_open(&t, 1, text);
+  CHECK_STATUS(vk_target(&t, "file"), TN_PERMISSION_DENIED, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), path);
+  CHECK_CONTAINS(tn_error_message(&t.err), "the session option write_folders allows no folder");
+  vk_fini(&t);
+  ops_open_text_in(&t, tap_scratch_dir(), text);
   for (int i = 0; i < 3; i++) CHECK_OK(vk_target(&t, "file"), &t.err);
   FILE *file = fopen(path, "r");
   REQUIRE_PTR(file);

@@ -158,9 +158,9 @@ static void string_ops__files_are_written_with_their_folders(void)
   size_t n;
   REQUIRE(mkdtemp(folder) != NULL);
   snprintf(path, sizeof path, "%s/a/b", folder);
-  ops_open_text(&t, ANY("path", "DT_STRING") ANY("text", "DT_STRING")
-                NODE("write", "WriteFile", "input: 'path' input: 'text'", "")
-                NODE("read", "ReadFile", "input: 'path'", ""));
+  ops_open_text_in(&t, folder, ANY("path", "DT_STRING") ANY("text", "DT_STRING")
+                   NODE("write", "WriteFile", "input: 'path' input: 'text'", "")
+                   NODE("read", "ReadFile", "input: 'path'", ""));
   REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &text, NULL, &feeds[0], &t.err), &t.err);
   REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &(const char *){ "with\0zero" }, &(size_t){ 9 }, &feeds[1], &t.err),
              &t.err);

@@ -147,7 +147,7 @@ placeholder x 1 >float.pb
 
 gives 'version' 0 '^tenon [0-9]+\.[0-9]+\.[0-9]+$' "$tenon" --version
 gives 'help lists every command' 0 '^  runtimes ' "$tenon" --help
-for command in run inspect runtimes ops; do
+for command in run inspect checkpoint freeze runtimes ops; do
   gives "help $command" 0 "^Usage: tenon $command" "$tenon" help $command
   cp out help.$command
   run "$tenon" $command --help
@@ -360,7 +360,7 @@ mkdir saved
 : >saved/saved_model.pb
 
 gives 'missing model' 1 'NOT_FOUND: .*none.pb' "$tenon" run none.pb --fetch x
-gives 'model that is a folder' 1 'folder.npy. is a directory' "$tenon" inspect folder.npy
+gives 'model that is a folder' 1 'NOT_FOUND: .*folder.npy. is no SavedModel: it has neither' "$tenon" inspect folder.npy
 printf 'this is no graph at all, but text' >text.pb
 gives 'model that is a text' 1 'INVALID_ARGUMENT: text.pb: this is text, wanted a GraphDef' "$tenon" inspect text.pb
 for line in 'run --fetch x' inspect graph 'convert -o converted.pb' 'bench --seconds 0.01' plan; do
@@ -371,7 +371,7 @@ for line in 'run --fetch x' inspect graph 'convert -o converted.pb' 'bench --sec
   gives "$command: empty file" 1 "INVALID_ARGUMENT: 'nothing' is empty, wanted a GraphDef" "$tenon" "$command" nothing "$@"
   gives "$command: NumPy array" 1 'class.npy: this is a NumPy array .*, wanted a GraphDef' "$tenon" "$command" class.npy "$@"
   gives "$command: JSON" 1 'a.json: this is JSON, wanted a GraphDef' "$tenon" "$command" a.json "$@"
-  gives "$command: folder of a SavedModel" 1 "'saved' is the folder of a SavedModel, wanted a file" "$tenon" "$command" saved "$@"
+  gives "$command: SavedModel that is empty" 1 'NOT_FOUND: .*saved/saved_model.pb: the file is empty' "$tenon" "$command" saved "$@"
 done
 if [ ! -e converted.pb ]; then ok 'nothing was converted'; else not_ok 'nothing was converted'; fi
 { placeholder x 1; placeholder x 1; } >twice.pb
@@ -623,8 +623,8 @@ else
   not_ok 'the runtime of docs/plugin-guide.md compiles'
 fi
 good=yes
-for word in run inspect runtimes ops; do grep -q "^\.SS tenon $word" "$src/docs/tenon.1" || good="$word is missing"; done
-for command in run inspect runtimes ops; do
+for word in run inspect checkpoint freeze runtimes ops; do grep -q "^\.SS tenon $word" "$src/docs/tenon.1" || good="$word is missing"; done
+for command in run inspect checkpoint freeze runtimes ops; do
   for option in $(grep -oE '^  (-[a-z], )?--[a-z]+' help.$command | grep -oE -e '--[a-z]+$' | sort -u); do
     sed 's/\\-/-/g' "$src/docs/tenon.1" | grep -q -e "$option" || good="$option is missing"
   done

@@ -12,9 +12,13 @@ static const char help[] =
     "Usage: tenon bench MODEL [OPTION...]\n"
     "\n"
     "Measures the duration of a model's steps. Several runtimes and thread counts are measured in turns; the\n"
-    "table shows the ratio of each median to the first row's. Without --fetch and --target, all outputs that\n"
-    "can run are fetched. Values are generated for inputs that are not fed.\n"
+    "table shows the ratio of each median to the first row's. Without --fetch and --target, all outputs of the\n"
+    "signature are fetched, or all that can run if the model has no signatures. Values are generated for inputs\n"
+    "that are not fed.\n"
     "\n"
+    "  --signature NAME         the signature of a SavedModel; default: serving_default, or the only one\n"
+    "  --tags TAG[,TAG...]      the MetaGraph with these tags; default: serve, or the only one\n"
+    "  --checkpoint PREFIX      take the variables from this checkpoint instead of the model's own\n"
     "  --runtime NAME[:K=V,...] a runtime, with settings; may be repeated\n"
     "  --threads N[,M...]       thread counts, each measured with every runtime\n"
     "  --seconds S              measuring time for each row; default 3\n"
@@ -112,7 +116,7 @@ static int check(bench_request *r, int argc, char **argv)
 {
   if (optind == argc) return tool_usage("bench", "no model file was given");
   if (optind + 1 < argc) return tool_usage("bench", "expected one model, but '%s' is a second one", argv[optind + 1]);
-  r->model = argv[optind];
+  r->source.path = argv[optind];
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
       return tool_usage("bench", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
@@ -133,6 +137,9 @@ static int take_option(bench_request *r, int c)
   case 'p': bench_list_add(&r->options, optarg); break;
   case 'r': bench_list_add(&r->runtimes, optarg); break;
   case 'l': r->level = optarg; break;
+  case 'g': r->source.signature = optarg; break;
+  case 'k': r->source.tags = optarg; break;
+  case 'C': r->source.checkpoint = optarg; break;
   case 'j': r->json = true; break;
   case 'u': r->reuse = true; break;
   case 'w': r->warm_up = true; break;
@@ -155,6 +162,9 @@ static int parse(bench_request *r, int argc, char **argv)
     { "init", required_argument, NULL, 'i' },
     { "option", required_argument, NULL, 'p' },
     { "runtime", required_argument, NULL, 'r' },
+    { "signature", required_argument, NULL, 'g' },
+    { "tags", required_argument, NULL, 'k' },
+    { "checkpoint", required_argument, NULL, 'C' },
     { "level", required_argument, NULL, 'l' },
     { "threads", required_argument, NULL, 'n' },
     { "seconds", required_argument, NULL, 's' },
@@ -220,7 +230,7 @@ static int bench_model(const bench_request *r, tn_cancellation *cancellation)
   tn_error err = TN_ERROR_INIT;
   bench b = { .request = r, .cancellation = cancellation };
   uint64_t started = tool_now_ns();
-  tn_status status = tool_model_open(r->model, &b.graph, &err);
+  tn_status status = tool_source_open(&b.source, &r->source, &err);
   b.load_ns = tool_now_ns() - started;
   if (status == TN_OK) status = bench_graph(&b, &err);
   int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
@@ -230,7 +240,7 @@ static int bench_model(const bench_request *r, tn_cancellation *cancellation)
   bench_free_signature(&b);
   for (size_t i = 0; i < b.n_notes; i++) free(b.notes[i]);
   free(b.notes);
-  tn_graph_unref(b.graph);
+  tool_source_close(&b.source);
   return result;
 }
 

@@ -39,7 +39,8 @@ typedef struct bench_case {
 } bench_case;
 
 typedef struct bench_request {
-  const char *model, *level;
+  tool_source_request source;
+  const char *level;
   bench_list feed_args, fetches, targets, inits, options, runtimes;
   uint64_t *threads;
   size_t n_threads, thread_room;
@@ -53,7 +54,7 @@ typedef struct bench_request {
 
 typedef struct bench {
   const bench_request *request;
-  tn_graph *graph;
+  tool_source source;
   tn_cancellation *cancellation; /* borrowed */
   uint64_t load_ns;
   bench_input *inputs;

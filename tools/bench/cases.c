@@ -167,8 +167,7 @@ tn_status bench_open_case(const bench *b, bench_case *c, tn_error *err)
     status = tn_session_options_set_int(options, "inter_op_threads", (int64_t)c->threads, err);
     if (status == TN_OK) status = tn_session_options_set_int(options, "intra_op_threads", (int64_t)c->threads, err);
   }
-  if (status == TN_OK) status = tn_session_create(options, &c->session, err);
-  if (status == TN_OK) status = tn_session_set_graph(c->session, b->graph, err);
+  if (status == TN_OK) status = tool_source_session(&b->source, options, &c->session, err);
   c->session_ns = tool_now_ns() - started;
   tn_session_options_destroy(options);
   if (status != TN_OK) return status;

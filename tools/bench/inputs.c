@@ -17,22 +17,35 @@ static void add_input(bench *b, const char *name, size_t length, bool made)
   input->made = made;
 }
 
+static char *copy_of(const char *text)
+{
+  size_t size = strlen(text) + 1;
+  return memcpy(tool_alloc(size, 1), text, size);
+}
+
 /* ---- given inputs ---- */
 
 static tn_status given_input(bench *b, const char *argument, tn_output *fed, tn_error *err)
 {
+  const tool_lookup lookup = { &b->source, "feed", true, { b->source.signature.name, NULL } };
   size_t length = strcspn(argument, "="), i = b->n_inputs;
+  tool_tensor tensor;
   add_input(b, argument, length, false);
   bench_input *input = &b->inputs[i];
   if (argument[length] != '=')
     return tn_error_set(err, TN_INVALID_ARGUMENT, "--feed '%s': expected TENSOR=VALUE", argument);
-  tn_status status = tool_find_output(b->graph, "feed", input->name, &fed[i], err);
+  tn_status status = tool_source_find(&lookup, input->name, &tensor, err);
+  fed[i] = tensor.output;
   for (size_t k = 0; k < i && status == TN_OK; k++)
     if (fed[k].op == fed[i].op && fed[k].index == fed[i].index)
       status = tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': this tensor is fed more than once", input->name);
   if (status != TN_OK) return status;
-  status = tool_make_feed(argument + length + 1, tool_output_dtype(b->graph, fed[i]), &input->value, err);
+  status = tool_make_feed(argument + length + 1, tensor.dtype, &input->value, err);
   if (status != TN_OK) tn_error_prefix(err, "feed '%s'", input->name);
+  if (status == TN_OK && tensor.by_key) {
+    free(input->name);
+    input->name = copy_of(tensor.name);
+  }
   return status;
 }
 
@@ -83,26 +96,36 @@ static tn_status find_wanted(bench *b, walk *w, tn_error *err)
 {
   const bench_list *nodes[] = { &b->targets, &b->request->inits };
   static const char *const what[] = { "target", "init" };
+  const tool_lookup lookup = { &b->source, "fetch", false, { b->source.signature.name, NULL } };
   tn_status status = TN_OK;
-  tn_output output;
+  tool_tensor tensor;
   tn_operation *op;
   for (size_t i = 0; i < b->fetches.n && status == TN_OK; i++) {
-    status = tool_find_output(b->graph, "fetch", b->fetches.items[i], &output, err);
-    if (status == TN_OK) visit_output(w, output);
+    status = tool_source_find(&lookup, b->fetches.items[i], &tensor, err);
+    if (status == TN_OK) visit_output(w, tensor.output);
+    b->fetches.items[i] = tensor.name;
   }
   for (size_t k = 0; k < 2; k++)
     for (size_t i = 0; i < nodes[k]->n && status == TN_OK; i++) {
-      status = tool_find_node(b->graph, what[k], nodes[k]->items[i], &op, err);
+      status = tool_find_node(b->source.graph, what[k], nodes[k]->items[i], &op, err);
       if (status == TN_OK) visit(w, op);
     }
   return status;
 }
 
-/* If the request names no fetches or targets, fetches all outputs that can run. */
+static void add_signature_outputs(bench *b)
+{
+  tn_model_endpoint output = { .struct_size = sizeof(output) };
+  for (size_t i = 0; tn_model_output_at(b->source.model, b->source.signature.name, i, &output, NULL) == TN_OK; i++)
+    bench_list_add(&b->fetches, output.key);
+}
+
+/* If the request names no fetches or targets, fetches the signature's outputs, or else all outputs that can run. */
 static tn_status choose_outputs(bench *b, const tool_model *model, tn_error *err)
 {
   for (size_t i = 0; i < b->request->fetches.n; i++) bench_list_add(&b->fetches, b->request->fetches.items[i]);
   for (size_t i = 0; i < b->request->targets.n; i++) bench_list_add(&b->targets, b->request->targets.items[i]);
+  if (b->fetches.n + b->targets.n == 0 && b->source.signature.name != NULL) add_signature_outputs(b);
   if (b->fetches.n + b->targets.n > 0) return TN_OK;
   for (size_t i = 0; i < model->n; i++) {
     const tool_node *node = &model->nodes[i];
@@ -174,10 +197,10 @@ static tn_status make_input(bench *b, bench_input *input, tn_error *err)
   tn_output output;
   int32_t rank;
   tool_text shape = { 0 };
-  tn_status status = tool_find_output(b->graph, "feed", input->name, &output, err);
+  tn_status status = tool_find_output(b->source.graph, "feed", input->name, &output, err);
   if (status != TN_OK) return status;
   int64_t *dims = tool_output_dims(output, &rank);
-  tn_dtype dtype = tool_output_dtype(b->graph, output);
+  tn_dtype dtype = tool_output_dtype(b->source.graph, output);
   if (rank < 0 || dtype == TN_DTYPE_INVALID)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
                           "input '%s': its %s is unknown, so no value can be generated: use --feed %s=VALUE",
@@ -230,7 +253,7 @@ static tn_status collect(bench *b, tn_output *fed, tn_error *err)
   for (size_t i = 0; i < b->request->feed_args.n && status == TN_OK; i++)
     status = given_input(b, b->request->feed_args.items[i], fed, err);
   if (status != TN_OK) return status;
-  tool_model_scan(&model, b->graph);
+  tool_model_scan(&model, b->source.graph);
   walk w = { &model, fed, b->n_inputs, tool_alloc(model.n, sizeof(tool_node *)), tool_alloc(model.n, sizeof(bool)), 0 };
   status = choose_outputs(b, &model, err);
   if (status == TN_OK) status = find_wanted(b, &w, err);

@@ -97,7 +97,7 @@ int bench_print_json(const bench *b)
   json_t *object = json_object(), *runs = json_array(), *notes = json_array();
   for (size_t i = 0; i < b->n_cases; i++) tool_json_append(runs, json_case(b, &b->cases[i]));
   for (size_t i = 0; i < b->n_notes; i++) tool_json_append(notes, tool_json_text(b->notes[i]));
-  tool_json_set(object, "model", tool_json_text(b->request->model));
+  tool_json_set(object, "model", tool_json_text(b->request->source.path));
   tool_json_set(object, "version", tool_json_text(tn_version()));
   tool_json_set(object, "seconds", json_real(b->request->seconds));
   tool_json_set(object, "batch", count_or_null(b->request->batch));

@@ -110,23 +110,6 @@ static void print_times(const bench *b)
 
 /* ---- histograms ---- */
 
-/* Draws `share` (0 to 1) of `width` columns, in eighths of a column if block characters are available. */
-static void add_bar(const tool_screen *out, double share, size_t width, bool some, bool slow, tool_text *line)
-{
-  static const char *const eighths[] = { "", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589" };
-  size_t parts = (size_t)(share * (double)width * 8 + 0.5), columns = parts / 8, rest = parts % 8;
-  if (!out->blocks) {
-    columns = (parts + 4) / 8;
-    rest = 0;
-  }
-  if (some && columns == 0 && rest == 0) rest = 1;
-  if (out->colour) tool_text_printf(line, "\033[%sm", slow ? "33" : "36");
-  for (size_t i = 0; i < columns; i++) tool_text_printf(line, "%s", out->blocks ? "\u2588" : "#");
-  if (rest > 0) tool_text_printf(line, "%s", out->blocks ? eighths[rest] : ".");
-  if (out->colour) tool_text_printf(line, "\033[0m");
-  for (size_t i = columns + (rest > 0 ? 1 : 0); i < width; i++) tool_text_add(line, " ", 1);
-}
-
 typedef struct bin {
   size_t first, last; /* buckets */
   uint64_t count;
@@ -178,7 +161,8 @@ static void print_histogram(const tool_screen *out, const bench_case *c)
     uint64_t low = bench_bucket_low(bins[i].first);
     tool_text_printf(&line, "%9s  ", tool_duration_text(from, (double)(i == 0 ? h->min : low)));
     /* Reserve columns for the time before the bar, and for the share and the marks after it. */
-    add_bar(out, (double)bins[i].count / (double)most, out->width - 36, bins[i].count > 0, low > slow, &line);
+    tool_text_bar(&line, out, (double)bins[i].count / (double)most, out->width - 36, bins[i].count > 0,
+                  low > slow ? 33 : 36);
     tool_text_printf(&line, " %5.1f %%", (double)bins[i].count / (double)h->n * 100);
     add_marks(h, &bins[i], &line);
     puts(line.data);
@@ -190,7 +174,7 @@ void bench_print(const bench *b)
 {
   char load[32], peak[32];
   tool_screen out = tool_screen_look();
-  printf("%s: read in %s", b->request->model, tool_duration_text(load, (double)b->load_ns));
+  printf("%s: read in %s", b->request->source.path, tool_duration_text(load, (double)b->load_ns));
   if (b->request->batch > 0) printf(", batch %" PRIu64, b->request->batch);
   if (b->request->concurrency > 1) printf(", %" PRIu64 " clients", b->request->concurrency);
   if (b->peak_bytes > 0) printf(", peak memory %s", tool_bytes_text(peak, b->peak_bytes));

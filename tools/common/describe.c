@@ -4,8 +4,7 @@
 
 #include <tools/tool.h>
 
-/* Adds the reason why a node cannot run, or else `otherwise`. */
-static void add_reason(tool_table *table, const tool_node *node, const char *otherwise)
+void tool_table_reason(tool_table *table, const tool_node *node, const char *otherwise)
 {
   if (node->blocked_by == NULL)
     tool_table_cell(table, "%s", otherwise);
@@ -25,7 +24,7 @@ static void add_row(tool_table *table, const tool_node *node, int32_t index)
   tool_text_output(&text, (tn_output){ node->op, index });
   tool_table_cell(table, "%s", text.data);
   tool_text_fini(&text);
-  add_reason(table, node, tool_node_has_default(node) ? "has a default" : "");
+  tool_table_reason(table, node, tool_node_has_default(node) ? "has a default" : "");
 }
 
 /* Adds rows for the first `most` outputs of matching nodes; returns the number of all of them. */
@@ -43,7 +42,7 @@ static size_t add_rows(tool_table *table, const tool_model *model, bool (*fits)(
     if (n == 0 && found++ < most) {
       tool_table_cell(table, "%s", tn_operation_name(node->op));
       tool_table_cell(table, "%s", tn_operation_type(node->op));
-      add_reason(table, node, "");
+      tool_table_reason(table, node, "");
     }
   }
   return found;

@@ -1,36 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a model, looks up its nodes and outputs by name, and finds the nodes that cannot run. */
+/* Looks up nodes and outputs of a graph by name, and finds the nodes that cannot run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <tools/tool.h>
-
-/* To protobuf an empty file is a GraphDef without nodes; in practice it is a failed download. */
-static tn_status check_empty(const char *path, const tn_graph *graph, tn_error *err)
-{
-  struct stat about;
-  if (tn_graph_n_operations(graph) > 0 || stat(path, &about) != 0 || about.st_size > 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is empty, wanted a GraphDef (.pb, .pbtxt)", path);
-}
-
-tn_status tool_model_open(const char *path, tn_graph **out, tn_error *err)
-{
-  tn_graph *graph = NULL;
-  *out = NULL;
-  tn_status status = tn_graph_create(&graph, err);
-  tool_progress *progress = tool_progress_start("reading", 0);
-  if (status == TN_OK) status = tn_graph_import_file(graph, path, NULL, err);
-  tool_progress_end(progress);
-  if (status == TN_OK) status = check_empty(path, graph, err);
-  if (status != TN_OK) {
-    tn_graph_unref(graph);
-    return status;
-  }
-  *out = graph;
-  return TN_OK;
-}
 
 /* ---- names ---- */
 

@@ -48,6 +48,23 @@ double tool_float_decode(tn_dtype dtype, uint32_t bits)
   return minus ? -value : value;
 }
 
+double tool_float_load(tn_dtype dtype, const void *at)
+{
+  if (dtype == TN_FLOAT) {
+    float single;
+    memcpy(&single, at, sizeof(single));
+    return (double)single;
+  }
+  if (dtype == TN_DOUBLE) {
+    double value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  uint32_t bits = 0;
+  memcpy(&bits, at, tn_dtype_size(dtype));
+  return tool_float_decode(dtype, bits);
+}
+
 bool tool_float_encode(tn_dtype dtype, double value, uint32_t *bits)
 {
   const small_float *f = find_small(dtype);

@@ -41,23 +41,6 @@ typedef struct printer {
 static bool is_complex(tn_dtype dtype) { return dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128; }
 static bool is_float(tn_dtype dtype) { return dtype == TN_FLOAT || dtype == TN_DOUBLE || tool_float_is_small(dtype); }
 
-static double load_float(tn_dtype dtype, const uint8_t *at)
-{
-  if (dtype == TN_FLOAT) {
-    float single;
-    memcpy(&single, at, sizeof(single));
-    return (double)single;
-  }
-  if (dtype == TN_DOUBLE) {
-    double value;
-    memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  uint32_t bits = 0;
-  memcpy(&bits, at, tn_dtype_size(dtype));
-  return tool_float_decode(dtype, bits);
-}
-
 /* Parts of a number: sign and digits before the point, digits after it, exponent with its sign. */
 typedef struct parts {
   char before[32];
@@ -309,8 +292,8 @@ static void see_element(printer *p, int64_t i)
   const uint8_t *at = p->data + (size_t)i * size;
   tn_dtype part = p->real.dtype;
   char text[32];
-  if (is_float(p->dtype) || is_complex(p->dtype)) see_float(&p->real, load_float(part, at));
-  if (is_complex(p->dtype)) see_float(&p->imaginary, load_float(part, at + size / 2));
+  if (is_float(p->dtype) || is_complex(p->dtype)) see_float(&p->real, tool_float_load(part, at));
+  if (is_complex(p->dtype)) see_float(&p->imaginary, tool_float_load(part, at + size / 2));
   int64_t min;
   uint64_t max;
   if (tool_integer_range(p->dtype, &min, &max)) widen(&p->width, (size_t)integer_text(p->dtype, at, text));
@@ -320,15 +303,15 @@ static void measure_element(printer *p, int64_t i)
 {
   size_t size = tn_dtype_size(p->dtype);
   const uint8_t *at = p->data + (size_t)i * size;
-  if (is_float(p->dtype) || is_complex(p->dtype)) measure_float(&p->real, load_float(p->real.dtype, at));
-  if (is_complex(p->dtype)) measure_float(&p->imaginary, load_float(p->real.dtype, at + size / 2));
+  if (is_float(p->dtype) || is_complex(p->dtype)) measure_float(&p->real, tool_float_load(p->real.dtype, at));
+  if (is_complex(p->dtype)) measure_float(&p->imaginary, tool_float_load(p->real.dtype, at + size / 2));
 }
 
 static void add_complex(printer *p, const uint8_t *at)
 {
   size_t half = tn_dtype_size(p->dtype) / 2;
-  add_float(p->out, &p->real, load_float(p->real.dtype, at));
-  add_float(p->out, &p->imaginary, load_float(p->real.dtype, at + half));
+  add_float(p->out, &p->real, tool_float_load(p->real.dtype, at));
+  add_float(p->out, &p->imaginary, tool_float_load(p->real.dtype, at + half));
   /* The j precedes the blanks that pad the imaginary part. */
   size_t end = p->out->length, blanks = 0;
   while (blanks < end && p->out->data[end - blanks - 1] == ' ') blanks++;
@@ -345,7 +328,7 @@ static void add_element(printer *p, int64_t i)
   else if (p->dtype == TN_BOOL)
     tool_text_printf(p->out, "%s", *at != 0 ? " True" : "False");
   else if (is_float(p->dtype))
-    add_float(p->out, &p->real, load_float(p->dtype, at));
+    add_float(p->out, &p->real, tool_float_load(p->dtype, at));
   else if (is_complex(p->dtype))
     add_complex(p, at);
   else {
@@ -364,10 +347,10 @@ static void add_scalar(printer *p)
   else if (p->dtype == TN_BOOL)
     tool_text_printf(p->out, "%s", *p->data != 0 ? "True" : "False");
   else if (is_float(p->dtype))
-    add_lone_float(p->out, p->dtype, load_float(p->dtype, p->data), ".0");
+    add_lone_float(p->out, p->dtype, tool_float_load(p->dtype, p->data), ".0");
   else if (is_complex(p->dtype))
-    add_lone_complex(p->out, p->real.dtype, load_float(p->real.dtype, p->data),
-                     load_float(p->real.dtype, p->data + half));
+    add_lone_complex(p->out, p->real.dtype, tool_float_load(p->real.dtype, p->data),
+                     tool_float_load(p->real.dtype, p->data + half));
   else
     tool_text_add(p->out, text, (size_t)integer_text(p->dtype, p->data, text));
 }

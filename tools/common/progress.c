@@ -17,6 +17,7 @@ enum { FIRST_MS = 500, EACH_MS = 100, BAR = 30, NOTE = 50 };
 struct tool_progress {
   const char *what;
   uint64_t total;
+  bool bytes; /* total and done are bytes */
   atomic_uint_least64_t done;
   atomic_bool due; /* the next redraw needs a note */
   uint64_t started;
@@ -36,6 +37,15 @@ uint64_t tool_now_ns(void)
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void draw_amount(const tool_progress *p, uint64_t done)
+{
+  char have[32], all[32];
+  if (p->bytes)
+    fprintf(stderr, "%s of %s", tool_bytes_text(have, done), tool_bytes_text(all, p->total));
+  else
+    fprintf(stderr, "%" PRIu64 "/%" PRIu64, done, p->total);
+}
+
 static void draw(tool_progress *p)
 {
   uint64_t done = atomic_load_explicit(&p->done, memory_order_relaxed);
@@ -45,7 +55,8 @@ static void draw(tool_progress *p)
     int filled = (int)((double)done / (double)p->total * BAR);
     for (int i = 0; i < BAR; i++) bar[i] = i < filled ? '#' : '.';
     bar[BAR] = '\0';
-    fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64, p->what, bar, done, p->total);
+    fprintf(stderr, "\r\033[K%s [%s] ", p->what, bar);
+    draw_amount(p, done);
   } else {
     fprintf(stderr, "\r\033[K%s", p->what);
   }
@@ -120,7 +131,7 @@ static void leave_log(const tool_progress *p)
 
 /* ---- interface ---- */
 
-tool_progress *tool_progress_start(const char *what, uint64_t total)
+static tool_progress *start(const char *what, uint64_t total, bool bytes)
 {
   const char *terminal = getenv("TERM");
   if (!isatty(STDERR_FILENO) || terminal == NULL || strcmp(terminal, "dumb") == 0) return NULL;
@@ -128,6 +139,7 @@ tool_progress *tool_progress_start(const char *what, uint64_t total)
   pthread_condattr_t attributes;
   p->what = what;
   p->total = total;
+  p->bytes = bytes;
   p->started = tool_now_ns();
   atomic_init(&p->done, 0);
   atomic_init(&p->due, true);
@@ -145,6 +157,10 @@ tool_progress *tool_progress_start(const char *what, uint64_t total)
   free(p);
   return NULL;
 }
+
+tool_progress *tool_progress_start(const char *what, uint64_t total) { return start(what, total, false); }
+
+tool_progress *tool_progress_start_bytes(const char *what, uint64_t total) { return start(what, total, true); }
 
 void tool_progress_set(tool_progress *progress, uint64_t done)
 {

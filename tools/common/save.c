@@ -27,8 +27,7 @@ int tool_place_parse(tool_place *place, const char *tensor, const char *value)
   return TOOL_OK;
 }
 
-/* Joins the folder's real path and the file name, to detect two names of one file. */
-static tn_status real_name(const char *file, char **out, tn_error *err)
+tn_status tool_real_name(const char *file, char **out, tn_error *err)
 {
   const char *slash = strrchr(file, '/');
   size_t length = slash == NULL ? 0 : (size_t)(slash - file);
@@ -72,7 +71,7 @@ int tool_places_check(tool_place *places, size_t n)
     tool_place *place = &places[i];
     struct stat about;
     if (place->file == NULL) continue;
-    if (real_name(place->file, &place->real, &err) != TN_OK) return tool_fail(&err);
+    if (tool_real_name(place->file, &place->real, &err) != TN_OK) return tool_fail(&err);
     if (stat(place->file, &about) == 0 && !S_ISREG(about.st_mode)) {
       tn_error_set(&err, TN_INVALID_ARGUMENT, "cannot write '%s': it exists and is not a regular file", place->file);
       return tool_fail(&err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Capabilities of standard output: columns, Unicode characters, colours. */
+/* Capabilities of standard output: columns, Unicode characters, colours; and bars of characters. */
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -35,4 +35,20 @@ tool_screen tool_screen_look(void)
   out.blocks = charset_is_utf8();
   out.colour = !dumb && (plain == NULL || plain[0] == '\0');
   return out;
+}
+
+void tool_text_bar(tool_text *text, const tool_screen *screen, double share, size_t width, bool some, int colour)
+{
+  static const char *const eighths[] = { "", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589" };
+  size_t parts = (size_t)(share * (double)width * 8 + 0.5), columns = parts / 8, rest = parts % 8;
+  if (!screen->blocks) {
+    columns = (parts + 4) / 8;
+    rest = 0;
+  }
+  if (some && columns == 0 && rest == 0) rest = 1;
+  if (screen->colour) tool_text_printf(text, "\033[%dm", colour);
+  for (size_t i = 0; i < columns; i++) tool_text_printf(text, "%s", screen->blocks ? "\u2588" : "#");
+  if (rest > 0) tool_text_printf(text, "%s", screen->blocks ? eighths[rest] : ".");
+  if (screen->colour) tool_text_printf(text, "\033[0m");
+  for (size_t i = columns + (rest > 0 ? 1 : 0); i < width; i++) tool_text_add(text, " ", 1);
 }

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tools/tool.h>
-
-enum { SHOWN = 40 };
+#include <tools/inspect/inspect.h>
 
 /* Appends "F(x: float32) -> (y: float32)". */
 static char *signature_of(const tn_function *f)
@@ -17,13 +15,13 @@ static char *signature_of(const tn_function *f)
   return text;
 }
 
-void tool_print_functions(const tn_graph *graph, FILE *out)
+void inspect_print_functions(const tn_graph *graph, FILE *out)
 {
   size_t n = tn_graph_n_functions(graph);
   tool_table table;
   if (n == 0) return;
   tool_table_init(&table, 2, 1);
-  for (size_t i = 0; i < n && i < SHOWN; i++) {
+  for (size_t i = 0; i < n && i < INSPECT_SHOWN; i++) {
     const tn_function *f = tn_graph_function(graph, i);
     const char *gradient = tn_graph_gradient(graph, tn_function_name(f));
     char *signature = signature_of(f);
@@ -34,7 +32,7 @@ void tool_print_functions(const tn_graph *graph, FILE *out)
   }
   fprintf(out, "\nFunctions (with node counts)\n");
   tool_table_print(&table, "  ", out);
-  if (n > SHOWN) fprintf(out, "  ... and %zu more; --json shows all\n", n - SHOWN);
+  if (n > INSPECT_SHOWN) fprintf(out, "  ... and %zu more; --json shows all\n", n - INSPECT_SHOWN);
 }
 
 static json_t *json_nodes(const tn_function *f)
@@ -62,7 +60,7 @@ static json_t *json_outputs(const tn_function *f)
   return object;
 }
 
-json_t *tool_json_functions(const tn_graph *graph)
+json_t *inspect_json_functions(const tn_graph *graph)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < tn_graph_n_functions(graph); i++) {

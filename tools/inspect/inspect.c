@@ -1,114 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenon inspect: shows the contents of a model, and the parts that cannot run. */
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include <tools/tool.h>
+#include <tools/inspect/inspect.h>
 
 static const char help[] =
-    "Usage: tenon inspect MODEL [--json]\n"
+    "Usage: tenon inspect MODEL [OPTION...]\n"
     "\n"
-    "Shows a model's inputs and outputs, its ops with their counts, its functions and the size of its\n"
-    "constants. Also lists ops and types that are not supported, before a step fails on them.\n"
+    "Shows what a model contains: its signatures, or inputs and outputs; its ops with their counts, its functions\n"
+    "and the size of its constants. Of a SavedModel also its tag sets, assets and variables. Lists ops and types\n"
+    "that are not supported, before a step fails on them. MODEL is the folder of a SavedModel, a MetaGraph\n"
+    "(X.meta) or a GraphDef file.\n"
     "\n"
-    "  --json      print JSON, with every input and output, and the nodes of functions\n"
-    "  -h, --help  show this help\n";
-
-enum { SHOWN = 40 };
-
-/* The nodes of an op, or the nodes of an op that cannot run for the same reason. */
-typedef struct group {
-  const char *op;
-  char *types; /* "T=float32, Tidx=int32" if these types have no kernel, else NULL */
-  const tool_node *first;
-  size_t count;
-} group;
-
-typedef struct groups {
-  group *items;
-  size_t n;
-  size_t room;
-} groups;
-
-typedef struct summary {
-  tool_model model;
-  groups ops, unsupported;
-  uint64_t file_bytes;
-  uint64_t constant_bytes;
-  size_t n_constants;
-  size_t n_broken; /* unreadable constants; `why` describes the first */
-  const tn_operation *broken;
-  char *why;
-  size_t n_blocked; /* nodes that depend on an unsupported node */
-} summary;
+    "  --tags TAG[,TAG...]  the MetaGraph with these tags; default: serve, or the only one\n"
+    "  --checkpoint PREFIX  the checkpoint with the variables, such as that of a MetaGraph\n"
+    "  --json               print JSON, with every input and output, and the nodes of functions\n"
+    "  -h, --help           show this help\n"
+    "\n"
+    "Examples:\n"
+    "  tenon inspect half_plus_two\n"
+    "  tenon inspect half_plus_two --json | jq '.signatures[].name'\n";
 
 /* ---- counting ---- */
 
-static int compare_groups(const void *a, const void *b)
-{
-  const group *x = a, *y = b;
-  int order = strcmp(x->op, y->op);
-  if (order != 0) return order;
-  return strcmp(x->types != NULL ? x->types : "", y->types != NULL ? y->types : "");
-}
-
-static int compare_counts(const void *a, const void *b)
-{
-  const group *x = a, *y = b;
-  if (x->count != y->count) return x->count < y->count ? 1 : -1;
-  return compare_groups(a, b);
-}
-
-static void add_group(groups *list, const tool_node *node, char *types)
-{
-  list->items = tool_grow(list->items, list->n, &list->room, sizeof(*list->items));
-  list->items[list->n++] = (group){ tn_operation_type(node->op), types, node, 1 };
-}
-
-/* Sorts, merges equal groups, and puts the most frequent first. */
-static void merge_groups(groups *list)
-{
-  size_t kept = 0;
-  if (list->n == 0) return;
-  qsort(list->items, list->n, sizeof(*list->items), compare_groups);
-  for (size_t i = 1; i < list->n; i++) {
-    if (compare_groups(&list->items[kept], &list->items[i]) == 0) {
-      list->items[kept].count++;
-      if (list->items[i].first < list->items[kept].first) list->items[kept].first = list->items[i].first;
-      free(list->items[i].types);
-    } else {
-      list->items[++kept] = list->items[i];
-    }
-  }
-  list->n = kept + 1;
-  qsort(list->items, list->n, sizeof(*list->items), compare_counts);
-}
-
-static void free_groups(groups *list)
-{
-  for (size_t i = 0; i < list->n; i++) free(list->items[i].types);
-  free(list->items);
-}
-
-/* The types of a node without a kernel, as "T=float32, Tidx=int32". */
-static char *types_of(const tn_operation *op)
-{
-  tool_text text = { 0 };
-  tool_text_add(&text, "", 0);
-  for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
-    const char *name = tn_operation_attr_name(op, i);
-    tn_dtype dtype;
-    if (tn_operation_attr_kind(op, name) != TN_ATTR_TYPE || tn_operation_attr_type(op, name, &dtype, NULL) != TN_OK)
-      continue;
-    tool_text_printf(&text, "%s%s=%s", text.length > 0 ? ", " : "", name, tn_dtype_name(dtype));
-  }
-  return text.data;
-}
-
-static void count_broken(summary *s, const tn_operation *op, const tn_error *err)
+static void count_broken(inspect_summary *s, const tn_operation *op, const tn_error *err)
 {
   if (s->n_broken++ > 0) return;
   tool_text why = { 0 };
@@ -117,7 +34,7 @@ static void count_broken(summary *s, const tn_operation *op, const tn_error *err
   s->why = why.data;
 }
 
-static void count_constant(summary *s, const tn_operation *op)
+static void count_constant(inspect_summary *s, const tn_operation *op)
 {
   const tn_op_schema *schema = tn_operation_schema(op);
   if (schema == NULL || !(tn_op_schema_traits(schema) & TN_TRAIT_CONSTANT)) return;
@@ -135,74 +52,19 @@ static void count_constant(summary *s, const tn_operation *op)
   }
 }
 
-static void summarise(summary *s, const char *path, tn_graph *graph)
+static void summarise(inspect_summary *s, const tool_source *source)
 {
-  struct stat about;
   memset(s, 0, sizeof(*s));
-  if (stat(path, &about) == 0) s->file_bytes = (uint64_t)about.st_size;
-  tool_model_scan(&s->model, graph);
-  for (size_t i = 0; i < s->model.n; i++) {
-    const tool_node *node = &s->model.nodes[i];
-    add_group(&s->ops, node, NULL);
-    count_constant(s, node->op);
-    if (node->blocked_by != NULL) s->n_blocked++;
-    if (node->support != TOOL_SUPPORTED)
-      add_group(&s->unsupported, node, node->support == TOOL_NO_KERNEL ? types_of(node->op) : NULL);
-  }
-  merge_groups(&s->ops);
-  merge_groups(&s->unsupported);
+  s->source = source;
+  s->file_bytes = inspect_file_bytes(source);
+  tool_model_scan(&s->model, source->graph);
+  for (size_t i = 0; i < s->model.n; i++) count_constant(s, s->model.nodes[i].op);
+  inspect_count_ops(s);
 }
 
 /* ---- as text ---- */
 
-static void print_ops(const summary *s)
-{
-  tool_table table;
-  tool_table_init(&table, 2, 1);
-  for (size_t i = 0; i < s->ops.n; i++) {
-    tool_table_cell(&table, "%zu", s->ops.items[i].count);
-    tool_table_cell(&table, "%s", s->ops.items[i].op);
-  }
-  printf("\nOps\n");
-  tool_table_print(&table, "  ", stdout);
-}
-
-/* Returns the reason; formatted texts are stored in `room`. */
-static const char *reason_of(const group *g, char *room, size_t size)
-{
-  if (g->first->support == TOOL_IN_FUNCTION) {
-    snprintf(room, size, "calls a function that needs %s, which is not supported", g->first->needs);
-    return room;
-  }
-  return g->first->support == TOOL_NO_OP ? "unknown op" : "no kernel";
-}
-
-static void print_unsupported(const summary *s)
-{
-  tool_table table;
-  if (s->unsupported.n == 0) {
-    printf("\nAll ops and types are supported.\n");
-    return;
-  }
-  tool_table_init(&table, 4, 1);
-  for (size_t i = 0; i < s->unsupported.n; i++) {
-    char reason[200];
-    const group *g = &s->unsupported.items[i];
-    tool_table_cell(&table, "%zu", g->count);
-    tool_table_cell(&table, "%s", g->op);
-    if (g->types == NULL)
-      tool_table_cell(&table, "%s", reason_of(g, reason, sizeof(reason)));
-    else
-      tool_table_cell(&table, "no kernel%s%s", g->types[0] != '\0' ? " for " : "", g->types);
-    tool_table_cell(&table, "as node '%s'", tn_operation_name(g->first->op));
-  }
-  printf("\nNot supported\n");
-  tool_table_print(&table, "  ", stdout);
-  printf("  %zu of %zu nodes %s one of these; the others can run.\n", s->n_blocked, s->model.n,
-         s->n_blocked == 1 ? "needs" : "need");
-}
-
-static void print_constants(const summary *s)
+static void print_constants(const inspect_summary *s)
 {
   char bytes[32];
   if (s->n_constants == 0) {
@@ -215,16 +77,26 @@ static void print_constants(const summary *s)
     printf("\n%zu constant%s cannot be read\n  %s\n", s->n_broken, s->n_broken == 1 ? "" : "s", s->why);
 }
 
-static int print_text(const summary *s, const char *path)
+/* Prints all signatures; a model without any has only guessed inputs and outputs. */
+static void print_ends(const inspect_summary *s)
 {
-  char file[32];
-  printf("%s, %s\n", path, tool_bytes_text(file, s->file_bytes));
+  tn_model_signature signature = { .struct_size = sizeof(signature) };
+  size_t n = 0;
+  for (; tn_model_signature_at(s->source->model, n, &signature, NULL) == TN_OK; n++)
+    tool_print_signature(s->source, &signature, &s->model, INSPECT_SHOWN, stdout);
+  if (n == 0) tool_describe_ends(&s->model, INSPECT_SHOWN, stdout);
+}
+
+static int print_text(const inspect_summary *s)
+{
+  inspect_print_about(s);
   printf("%zu node%s of %zu op%s; ", s->model.n, s->model.n == 1 ? "" : "s", s->ops.n, s->ops.n == 1 ? "" : "s");
   print_constants(s);
-  tool_describe_ends(&s->model, SHOWN, stdout);
-  print_ops(s);
-  tool_print_functions(s->model.graph, stdout);
-  print_unsupported(s);
+  print_ends(s);
+  inspect_print_files(s->source);
+  inspect_print_ops(s);
+  inspect_print_functions(s->model.graph, stdout);
+  inspect_print_unsupported(s);
   return TOOL_OK;
 }
 
@@ -271,36 +143,7 @@ static json_t *json_targets(const tool_model *model)
   return array;
 }
 
-static json_t *json_ops(const summary *s)
-{
-  json_t *array = json_array();
-  for (size_t i = 0; i < s->ops.n; i++) {
-    json_t *op = json_object();
-    tool_json_set(op, "op", tool_json_text(s->ops.items[i].op));
-    tool_json_set(op, "nodes", json_integer((json_int_t)s->ops.items[i].count));
-    tool_json_append(array, op);
-  }
-  return array;
-}
-
-static json_t *json_unsupported(const summary *s)
-{
-  json_t *array = json_array();
-  for (size_t i = 0; i < s->unsupported.n; i++) {
-    char reason[200];
-    const group *g = &s->unsupported.items[i];
-    json_t *entry = json_object();
-    tool_json_set(entry, "op", tool_json_text(g->op));
-    tool_json_set(entry, "nodes", json_integer((json_int_t)g->count));
-    tool_json_set(entry, "reason", tool_json_text(reason_of(g, reason, sizeof(reason))));
-    if (g->types != NULL) tool_json_set(entry, "types", tool_json_text(g->types));
-    tool_json_set(entry, "first_node", tool_json_text(tn_operation_name(g->first->op)));
-    tool_json_append(array, entry);
-  }
-  return array;
-}
-
-static int print_json(const summary *s, const char *path)
+static int print_json(const inspect_summary *s)
 {
   json_t *root = json_object(), *constants = json_object();
   tool_json_set(constants, "count", json_integer((json_int_t)s->n_constants));
@@ -309,44 +152,60 @@ static int print_json(const summary *s, const char *path)
     tool_json_set(constants, "not_readable", json_integer((json_int_t)s->n_broken));
     tool_json_set(constants, "first_not_readable", tool_json_text(tn_operation_name(s->broken)));
   }
-  tool_json_set(root, "file", tool_json_text(path));
+  tool_json_set(root, "file", tool_json_text(s->source->request->path));
   tool_json_set(root, "bytes", json_integer((json_int_t)s->file_bytes));
+  inspect_json_about(s, root);
   tool_json_set(root, "nodes", json_integer((json_int_t)s->model.n));
   tool_json_set(root, "constants", constants);
   tool_json_set(root, "inputs", json_outputs(&s->model, tool_node_is_input));
   tool_json_set(root, "outputs", json_outputs(&s->model, tool_node_is_output));
   tool_json_set(root, "targets", json_targets(&s->model));
-  tool_json_set(root, "ops", json_ops(s));
-  tool_json_set(root, "functions", tool_json_functions(s->model.graph));
-  tool_json_set(root, "unsupported", json_unsupported(s));
+  tool_json_set(root, "ops", inspect_json_ops(&s->ops));
+  tool_json_set(root, "function_ops", inspect_json_ops(&s->function_ops));
+  tool_json_set(root, "functions", inspect_json_functions(s->model.graph));
+  tool_json_set(root, "unsupported", inspect_json_unsupported(s));
   tool_json_set(root, "blocked_nodes", json_integer((json_int_t)s->n_blocked));
   return tool_json_print(root);
 }
 
+static int inspect(const tool_source_request *request, bool json)
+{
+  tn_error err = TN_ERROR_INIT;
+  tool_source source;
+  if (tool_source_open(&source, request, &err) != TN_OK) return tool_fail(&err);
+  inspect_summary s;
+  summarise(&s, &source);
+  int status = json ? print_json(&s) : print_text(&s);
+  inspect_free_ops(&s);
+  free(s.why);
+  tool_model_fini(&s.model);
+  tool_source_close(&source);
+  return status;
+}
+
 static int run(int argc, char **argv)
 {
-  static const struct option options[] = { { "json", no_argument, NULL, 'j' }, { NULL, 0, NULL, 0 } };
+  static const struct option options[] = {
+    { "json", no_argument, NULL, 'j' },
+    { "tags", required_argument, NULL, 't' },
+    { "checkpoint", required_argument, NULL, 'c' },
+    { NULL, 0, NULL, 0 },
+  };
+  tool_source_request request = { 0 };
   bool json = false;
   int c;
   while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-    if (c != 'j') return tool_bad_option("inspect", c, argv);
-    json = true;
+    switch (c) {
+    case 'j': json = true; break;
+    case 't': request.tags = optarg; break;
+    case 'c': request.checkpoint = optarg; break;
+    default: return tool_bad_option("inspect", c, argv);
+    }
   }
   if (optind == argc) return tool_usage("inspect", "no model file was given");
   if (optind + 1 < argc) return tool_usage("inspect", "expected one model, but '%s' is a second one", argv[optind + 1]);
-  const char *path = argv[optind];
-  tn_error err = TN_ERROR_INIT;
-  tn_graph *graph;
-  if (tool_model_open(path, &graph, &err) != TN_OK) return tool_fail(&err);
-  summary s;
-  summarise(&s, path, graph);
-  int status = json ? print_json(&s, path) : print_text(&s, path);
-  free_groups(&s.ops);
-  free_groups(&s.unsupported);
-  free(s.why);
-  tool_model_fini(&s.model);
-  tn_graph_unref(graph);
-  return status;
+  request.path = argv[optind];
+  return inspect(&request, json);
 }
 
 const tool_command tool_cmd_inspect = { "inspect", "show the contents of a model and what is not supported", help,

@@ -13,9 +13,12 @@ static const char help[] =
     "       tenon plan --passes\n"
     "\n"
     "Shows a model's plan: the ops before and after planning, the changes of each pass, the instructions of a\n"
-    "step with their kernels, and the memory they use. Without --fetch and --target, all outputs that can run\n"
-    "are fetched. Placeholders are always fed.\n"
+    "step with their kernels, and the memory they use. Without --fetch and --target, all outputs of the signature\n"
+    "are fetched, or all outputs that can run if the model has no signatures. Placeholders are always fed.\n"
     "\n"
+    "  --signature NAME         the signature of a SavedModel; default: serving_default, or the only one\n"
+    "  --tags TAG[,TAG...]      the MetaGraph with these tags; default: serve, or the only one\n"
+    "  --checkpoint PREFIX      take the variables from this checkpoint instead of the model's own\n"
     "  --feed TENSOR[=VALUE]    also feed this tensor; with a VALUE as in 'tenon run', one step is run\n"
     "  --fetch TENSOR           fetch a tensor\n"
     "  --target NODE            run a node for its effect\n"
@@ -32,7 +35,7 @@ static const char help[] =
     "  --passes                 list the passes and describe each\n"
     "  -h, --help               show this help\n"
     "\n"
-    "TENSOR is node:output; node alone means node:0.\n";
+    "TENSOR is a key of the signature, or node:output; node alone means node:0.\n";
 
 typedef struct list {
   const char **items;
@@ -40,7 +43,8 @@ typedef struct list {
 } list;
 
 typedef struct request {
-  const char *model, *runtime, *level, *output;
+  tool_source_request source;
+  const char *runtime, *level, *output;
   const char *format; /* dot's output format; NULL: DOT text */
   list feed_args, fetches, targets, disabled, options;
   bool step, all, json, passes;
@@ -85,7 +89,7 @@ static int check(request *r, int argc, char **argv)
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
       return tool_usage("plan", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
-  r->model = argv[optind];
+  r->source.path = argv[optind];
   return parse_output(r);
 }
 
@@ -98,6 +102,8 @@ static int parse(request *r, int argc, char **argv)
     { "runtime", required_argument, NULL, 'r' }, { "option", required_argument, NULL, 'p' },
     { "all", no_argument, NULL, 'a' },           { "json", no_argument, NULL, 'j' },
     { "passes", no_argument, NULL, 'P' },        { "output", required_argument, NULL, 'o' },
+    { "tags", required_argument, NULL, 'k' },    { "signature", required_argument, NULL, 'g' },
+    { "checkpoint", required_argument, NULL, 'c' },
     { NULL, 0, NULL, 0 },
   };
   int c;
@@ -108,6 +114,9 @@ static int parse(request *r, int argc, char **argv)
     case 't': add(&r->targets, optarg); break;
     case 'd': add(&r->disabled, optarg); break;
     case 'p': add(&r->options, optarg); break;
+    case 'k': r->source.tags = optarg; break;
+    case 'g': r->source.signature = optarg; break;
+    case 'c': r->source.checkpoint = optarg; break;
     case 's': r->step = true; break;
     case 'a': r->all = true; break;
     case 'j': r->json = true; break;
@@ -132,21 +141,58 @@ static void add_feed(request *r, const char *name, size_t length, tn_tensor *val
   r->values[r->n_feeds++] = value;
 }
 
-static tn_status given_feeds(request *r, tn_graph *graph, tn_output *fed, tn_error *err)
+static tn_status given_feed(request *r, const tool_source *source, size_t i, tn_output *fed, tn_error *err)
 {
-  for (size_t i = 0; i < r->feed_args.n; i++) {
-    const char *arg = r->feed_args.items[i];
-    size_t length = strcspn(arg, "=");
-    add_feed(r, arg, length, NULL);
-    tn_status status = tool_find_output(graph, "feed", r->feeds[i], &fed[i], err);
-    if (status == TN_OK && arg[length] == '=') {
-      r->step = true;
-      status = tool_make_feed(arg + length + 1, tool_output_dtype(graph, fed[i]), &r->values[i], err);
-      if (status != TN_OK) tn_error_prefix(err, "feed '%s'", r->feeds[i]);
-    }
-    if (status != TN_OK) return status;
+  const tool_lookup lookup = { source, "feed", true, { source->signature.name, NULL } };
+  const char *arg = r->feed_args.items[i];
+  size_t length = strcspn(arg, "=");
+  tool_tensor tensor;
+  char *name = tool_alloc(length + 1, 1);
+  memcpy(name, arg, length);
+  tn_status status = tool_source_find(&lookup, name, &tensor, err);
+  if (status == TN_OK) {
+    *fed = tensor.output;
+    add_feed(r, tensor.name, strlen(tensor.name), NULL);
   }
-  return TN_OK;
+  if (status == TN_OK && arg[length] == '=') {
+    r->step = true;
+    status = tool_make_feed(arg + length + 1, tensor.dtype, &r->values[i], err);
+    if (status != TN_OK) tn_error_prefix(err, "feed '%s'", name);
+  }
+  free(name);
+  return status;
+}
+
+static tn_status given_fetches(request *r, const tool_source *source, tn_error *err)
+{
+  const tool_lookup lookup = { source, "fetch", false, { source->signature.name, NULL } };
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < r->fetches.n && status == TN_OK; i++) {
+    tool_tensor tensor;
+    status = tool_source_find(&lookup, r->fetches.items[i], &tensor, err);
+    r->fetches.items[i] = tensor.name;
+  }
+  return status;
+}
+
+/* Adds the inputs of the signature that are not fed. */
+static void add_inputs(request *r, const tool_source *source, const tn_output *fed)
+{
+  tn_model_endpoint input = { .struct_size = sizeof(input) };
+  tn_output output;
+  size_t given = r->n_feeds;
+  for (size_t i = 0; tn_model_input_at(source->model, source->signature.name, i, &input, NULL) == TN_OK; i++) {
+    bool wanted = !input.has_default && tool_find_output(source->graph, "feed", input.tensor, &output, NULL) == TN_OK;
+    for (size_t k = 0; wanted && k < given; k++) wanted = fed[k].op != output.op;
+    if (wanted) add_feed(r, input.tensor, strlen(input.tensor), NULL);
+  }
+}
+
+static void add_signature_outputs(request *r, const tool_source *source)
+{
+  tn_model_endpoint output = { .struct_size = sizeof(output) };
+  for (size_t i = 0; tn_model_output_at(source->model, source->signature.name, i, &output, NULL) == TN_OK; i++)
+    add(&r->fetches, output.tensor);
 }
 
 static void add_placeholders(request *r, const tool_model *model, const tn_output *fed)
@@ -176,20 +222,32 @@ static void add_outputs(request *r, const tool_model *model)
   }
 }
 
-static tn_status make_signature(request *r, tn_graph *graph, tn_error *err)
+/* Adds what the command line does not name: from the signature, or else by guessing from the graph. */
+static void add_defaults(request *r, const tool_source *source, const tn_output *fed)
 {
-  tn_output *fed = tool_alloc(r->feed_args.n + 1, sizeof(*fed)), output;
-  tn_operation *node;
   tool_model model;
-  tn_status status = given_feeds(r, graph, fed, err);
-  for (size_t i = 0; i < r->fetches.n && status == TN_OK; i++)
-    status = tool_find_output(graph, "fetch", r->fetches.items[i], &output, err);
-  for (size_t i = 0; i < r->targets.n && status == TN_OK; i++)
-    status = tool_find_node(graph, "target", r->targets.items[i], &node, err);
-  tool_model_scan(&model, graph);
-  if (status == TN_OK) add_placeholders(r, &model, fed);
-  if (status == TN_OK && r->fetches.n + r->targets.n == 0) add_outputs(r, &model);
+  bool no_fetches = r->fetches.n + r->targets.n == 0;
+  if (source->signature.name != NULL) {
+    add_inputs(r, source, fed);
+    if (no_fetches) add_signature_outputs(r, source);
+    return;
+  }
+  tool_model_scan(&model, source->graph);
+  add_placeholders(r, &model, fed);
+  if (no_fetches) add_outputs(r, &model);
   tool_model_fini(&model);
+}
+
+static tn_status make_signature(request *r, const tool_source *source, tn_error *err)
+{
+  tn_output *fed = tool_alloc(r->feed_args.n + 1, sizeof(*fed));
+  tn_operation *node;
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < r->feed_args.n && status == TN_OK; i++) status = given_feed(r, source, i, &fed[i], err);
+  if (status == TN_OK) status = given_fetches(r, source, err);
+  for (size_t i = 0; i < r->targets.n && status == TN_OK; i++)
+    status = tool_find_node(source->graph, "target", r->targets.items[i], &node, err);
+  if (status == TN_OK) add_defaults(r, source, fed);
   free(fed);
   if (status == TN_OK && r->fetches.n + r->targets.n == 0)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
@@ -221,19 +279,15 @@ static tn_status set_options(const request *r, const char *level, tn_session_opt
   return status;
 }
 
-static tn_status open_session(const request *r, const char *level, tn_graph *graph, tn_session **out, tn_error *err)
+static tn_status open_session(const request *r, const char *level, const tool_source *source, tn_session **out,
+                              tn_error *err)
 {
   tn_session_options *options = NULL;
   *out = NULL;
   tn_status status = tn_session_options_create(&options, err);
   if (status == TN_OK) status = set_options(r, level, options, err);
-  if (status == TN_OK) status = tn_session_create(options, out, err);
-  if (status == TN_OK) status = tn_session_set_graph(*out, graph, err);
+  if (status == TN_OK) status = tool_source_session(source, options, out, err);
   tn_session_options_destroy(options);
-  if (status != TN_OK) {
-    tn_session_destroy(*out);
-    *out = NULL;
-  }
   return status;
 }
 
@@ -293,17 +347,17 @@ static tn_status draw(const request *r, const plan_view *view, tn_error *err)
   return status;
 }
 
-static tn_status show(request *r, tn_graph *graph, int *exit_status, tn_error *err)
+static tn_status show(request *r, const tool_source *source, int *exit_status, tn_error *err)
 {
   tn_session *session = NULL, *plain = NULL;
   tn_plan_report *before = NULL, *after = NULL;
-  tn_status status = make_signature(r, graph, err);
-  if (status == TN_OK) status = open_session(r, r->level, graph, &session, err);
-  if (status == TN_OK && r->step) status = run_step(r, graph, session, err);
+  tn_status status = make_signature(r, source, err);
+  if (status == TN_OK) status = open_session(r, r->level, source, &session, err);
+  if (status == TN_OK && r->step) status = run_step(r, source->graph, session, err);
   if (status == TN_OK) status = read_plan(r, session, &after, err);
   /* A model that needs passes to run has no plan at level 0; show it without that plan. */
-  if (status == TN_OK && open_session(r, "0", graph, &plain, NULL) == TN_OK) read_plan(r, plain, &before, NULL);
-  plan_view view = { picture_last_part(r->model), before, after, r->fetches.items, r->targets.items, r->fetches.n,
+  if (status == TN_OK && open_session(r, "0", source, &plain, NULL) == TN_OK) read_plan(r, plain, &before, NULL);
+  plan_view view = { picture_last_part(r->source.path), before, after, r->fetches.items, r->targets.items, r->fetches.n,
                      r->targets.n, r->all };
   if (status == TN_OK && r->output != NULL) status = draw(r, &view, err);
   if (status == TN_OK && r->json) *exit_status = plan_print_json(&view);
@@ -332,13 +386,15 @@ static void free_request(request *r)
 static int plan_model(request *r)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = NULL;
+  tool_source source;
   int result = TOOL_OK;
   tn_status status = r->output != NULL ? picture_check_place(r->output, &err) : TN_OK;
   if (r->passes) plan_print_passes();
-  if (status == TN_OK && !r->passes) status = tool_model_open(r->model, &graph, &err);
-  if (graph != NULL) status = show(r, graph, &result, &err);
-  tn_graph_unref(graph);
+  if (status == TN_OK && !r->passes) {
+    status = tool_source_open(&source, &r->source, &err);
+    if (status == TN_OK) status = show(r, &source, &result, &err);
+    tool_source_close(&source);
+  }
   if (status != TN_OK) result = tool_fail(&err);
   tn_error_clear(&err);
   if (status == TN_NOT_FOUND) tool_hint_no_runtime();

@@ -14,9 +14,15 @@
 static const char help[] =
     "Usage: tenon run MODEL [OPTION...]\n"
     "\n"
-    "Runs a model: feeds tensors, runs steps and fetches tensors. MODEL is a GraphDef file. Without --fetch,\n"
-    "--target and --init, shows the model's inputs and outputs and exits with status 2.\n"
+    "Runs a model: feeds tensors, runs steps and fetches tensors. MODEL is the folder of a SavedModel, a MetaGraph\n"
+    "(X.meta) or a GraphDef file. Without --fetch, --target and --init, shows its signatures, or its inputs and\n"
+    "outputs, and exits with status 2.\n"
     "\n"
+    "  --signature NAME         the signature whose keys --feed and --fetch name; default: serving_default, or the\n"
+    "                           only one\n"
+    "  --tags TAG[,TAG...]      the MetaGraph with these tags; default: serve, or the only one\n"
+    "  --checkpoint PREFIX      restore the variables from this checkpoint instead of the model's own; a folder means\n"
+    "                           its newest checkpoint\n"
     "  --feed TENSOR=FILE.npy   feed the array in a NumPy file\n"
     "  --feed TENSOR=FILE.npz:KEY\n"
     "                           feed one array of an archive; :KEY may be omitted if there is only one\n"
@@ -34,6 +40,13 @@ static const char help[] =
     "  --timeout MS             fail if a step takes longer than this many milliseconds\n"
     "  --warm-up                prepare for the feeds before the first step; not subject to --timeout\n"
     "  --after TENSOR[=FILE]    like --fetch, but once after the steps and without their targets\n"
+    "  --after-signature NAME   the signature whose keys --after names; --feed may name its keys, too\n"
+    "  --save PREFIX            write the variables to a checkpoint when the steps have ended\n"
+    "  --save-every N           also write it after every N steps; --checkpoint PREFIX resumes\n"
+    "  --save-model FOLDER      write a SavedModel with the current values of the variables; FOLDER must not exist; a\n"
+    "                           model without signatures gets one of the tensors that were fed and fetched\n"
+    "  --allow-read FOLDER      allow the model to read files below this folder, besides its own\n"
+    "  --allow-write FOLDER     allow the model to write files below this folder\n"
     "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them; a path instead of a name "
     "loads\n"
     "                           the runtime in that file\n"
@@ -52,13 +65,20 @@ static const char help[] =
     "  -v, --verbose            print the chosen runtime and the duration of each phase to standard error\n"
     "  -h, --help               show this help\n"
     "\n"
-    "TENSOR is node:output; node alone means node:0. Options that set one item may be repeated.\n"
+    "TENSOR is a key of the signature, such as x, or KEY/COMPONENT for one tensor of a sparse or ragged value; or\n"
+    "the name of a tensor, node:output, where node alone means node:0. A key wins over a tensor of the same name.\n"
+    "Options that set one item may be repeated.\n"
     "Ctrl-C cancels the running step; output files are written completely or not at all. A second Ctrl-C ends the\n"
     "command immediately.\n"
     "\n"
     "Examples:\n"
+    "  tenon run half_plus_two --feed x='[1, 2, 5]' --fetch y\n"
     "  tenon run digits.pb --feed image:0=images.npy --fetch class:0 --fetch probabilities:0=out.npy\n"
-    "  tenon run mlp.pb --init init --target train --feed x=x.npy --feed y=y.npy --fetch loss --steps 500 --every 50\n";
+    "  tenon run mlp.pb --init init --target train --feed x=x.npy --feed y=y.npy --fetch loss --steps 500 --every 50\n"
+    "  tenon run model --signature train --feed x=x.npy --feed y=y.npy --fetch loss --steps 500 --save ckpt/model \\\n"
+    "    --save-every 100\n"
+    "  tenon run model --checkpoint ckpt/model --signature predict --feed x=x.npy --fetch y\n"
+    "  tenon run graph.meta --checkpoint model.ckpt-100 --feed x=x.npy --fetch logits:0=logits.npy\n";
 
 static void add_name(run_names *list, const char *name)
 {
@@ -96,6 +116,15 @@ static int take_option(run_request *r, int c)
   case 'T': r->trace->file = optarg; break;
   case 'D': r->trace->timeline = optarg; break;
   case 'P': r->trace->profile = true; break;
+  case 'g': r->source.signature = optarg; break;
+  case 'G': r->after_signature = optarg; break;
+  case 'k': r->source.tags = optarg; break;
+  case 'C': r->source.checkpoint = optarg; break;
+  case 'V': r->save = optarg; break;
+  case 'M': r->save_model = optarg; break;
+  case 'R': add_name(&r->read_folders, optarg); break;
+  case 'W': add_name(&r->write_folders, optarg); break;
+  case 'E': return parse_count("save-every", optarg, &r->save_every);
   case 's': r->measure = true; return parse_count("steps", optarg, &r->steps);
   case 'e': return parse_count("every", optarg, &r->every);
   case 'm': return parse_count("timeout", optarg, &r->timeout_ms);
@@ -103,46 +132,65 @@ static int take_option(run_request *r, int c)
   return TOOL_OK;
 }
 
-static int parse(run_request *r, int argc, char **argv)
+static const struct option long_options[] = {
+  { "feed", required_argument, NULL, 'f' },
+  { "fetch", required_argument, NULL, 'o' },
+  { "signature", required_argument, NULL, 'g' },
+  { "tags", required_argument, NULL, 'k' },
+  { "checkpoint", required_argument, NULL, 'C' },
+  { "init", required_argument, NULL, 'i' },
+  { "target", required_argument, NULL, 't' },
+  { "steps", required_argument, NULL, 's' },
+  { "runtime", required_argument, NULL, 'r' },
+  { "level", required_argument, NULL, 'l' },
+  { "option", required_argument, NULL, 'p' },
+  { "every", required_argument, NULL, 'e' },
+  { "timeout", required_argument, NULL, 'm' },
+  { "warm-up", no_argument, NULL, 'w' },
+  { "after", required_argument, NULL, 'a' },
+  { "after-signature", required_argument, NULL, 'G' },
+  { "save", required_argument, NULL, 'V' },
+  { "save-every", required_argument, NULL, 'E' },
+  { "save-model", required_argument, NULL, 'M' },
+  { "allow-read", required_argument, NULL, 'R' },
+  { "allow-write", required_argument, NULL, 'W' },
+  { "config", required_argument, NULL, 'c' },
+  { "soft-placement", no_argument, NULL, 'S' },
+  { "log-placement", no_argument, NULL, 'L' },
+  { "trace", required_argument, NULL, 'T' },
+  { "timeline", required_argument, NULL, 'D' },
+  { "profile", no_argument, NULL, 'P' },
+  { "verbose", no_argument, NULL, 'v' },
+  { NULL, 0, NULL, 0 },
+};
+
+static int check(run_request *r, int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "feed", required_argument, NULL, 'f' },
-    { "fetch", required_argument, NULL, 'o' },
-    { "init", required_argument, NULL, 'i' },
-    { "target", required_argument, NULL, 't' },
-    { "steps", required_argument, NULL, 's' },
-    { "runtime", required_argument, NULL, 'r' },
-    { "level", required_argument, NULL, 'l' },
-    { "option", required_argument, NULL, 'p' },
-    { "every", required_argument, NULL, 'e' },
-    { "timeout", required_argument, NULL, 'm' },
-    { "warm-up", no_argument, NULL, 'w' },
-    { "after", required_argument, NULL, 'a' },
-    { "config", required_argument, NULL, 'c' },
-    { "soft-placement", no_argument, NULL, 'S' },
-    { "log-placement", no_argument, NULL, 'L' },
-    { "trace", required_argument, NULL, 'T' },
-    { "timeline", required_argument, NULL, 'D' },
-    { "profile", no_argument, NULL, 'P' },
-    { "verbose", no_argument, NULL, 'v' },
-    { NULL, 0, NULL, 0 },
-  };
-  int c;
-  r->steps = 1;
-  while ((c = getopt_long(argc, argv, ":v", options, NULL)) != -1) {
-    if (c == '?' || c == ':') return tool_bad_option("run", c, argv);
-    if (take_option(r, c) != TOOL_OK) return TOOL_USAGE;
-  }
   if (optind == argc) return tool_usage("run", "no model file was given");
-  r->model = argv[optind];
+  r->source.path = argv[optind];
   if (optind + 1 < argc) return tool_usage("run", "expected one model, but '%s' is a second one", argv[optind + 1]);
   r->n_stepped = r->fetch_args.n;
   for (size_t i = 0; i < r->after_args.n; i++) add_name(&r->fetch_args, r->after_args.items[i]);
-  if (trace_wanted(r->trace) && r->n_stepped + r->targets.n == 0)
+  bool steps = r->n_stepped + r->targets.n > 0;
+  if (trace_wanted(r->trace) && !steps)
     return tool_usage("run", "--trace, --timeline and --profile require steps: add --fetch TENSOR or --target NODE");
-  r->trace->model = r->model;
+  r->trace->model = r->source.path;
   if (r->every > 0 && r->n_stepped == 0) return tool_usage("run", "--every prints fetched values: add --fetch TENSOR");
+  if (r->save_every > 0 && r->save == NULL) return tool_usage("run", "--save-every requires --save PREFIX");
+  if (r->save_every > 0 && !steps)
+    return tool_usage("run", "--save-every requires steps: add --fetch TENSOR or --target NODE");
   return TOOL_OK;
+}
+
+static int parse(run_request *r, int argc, char **argv)
+{
+  int c;
+  r->steps = 1;
+  while ((c = getopt_long(argc, argv, ":v", long_options, NULL)) != -1) {
+    if (c == '?' || c == ':') return tool_bad_option("run", c, argv);
+    if (take_option(r, c) != TOOL_OK) return TOOL_USAGE;
+  }
+  return check(r, argc, argv);
 }
 
 /* Splits "name=value"; *value is NULL if there is no "=". */
@@ -159,9 +207,11 @@ static int split_arguments(run_request *r)
 {
   r->feed_names = tool_alloc(r->feed_args.n, sizeof(*r->feed_names));
   r->feed_values = tool_alloc(r->feed_args.n, sizeof(*r->feed_values));
+  r->feed_tensors = tool_alloc(r->feed_args.n, sizeof(*r->feed_tensors));
   r->feeds = tool_alloc(r->feed_args.n, sizeof(tn_tensor *));
   r->fetch_names = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_names));
   r->fetch_files = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_files));
+  r->fetch_tensors = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_tensors));
   r->places = tool_alloc(r->fetch_args.n, sizeof(*r->places));
   r->fetched = tool_alloc(r->fetch_args.n, sizeof(tn_tensor *));
   for (size_t i = 0; i < r->feed_args.n; i++) {
@@ -178,99 +228,6 @@ static int split_arguments(run_request *r)
     if (strchr(r->options.items[i], '=') == NULL)
       return tool_usage("run", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
   return TOOL_OK;
-}
-
-/* ---- names and feeds ---- */
-
-static tn_status find_names(const run_request *r, tn_graph *graph, tn_output *feeds, tn_error *err)
-{
-  tn_status status = TN_OK;
-  tn_output output;
-  tn_operation *node;
-  for (size_t i = 0; i < r->feed_args.n && status == TN_OK; i++) {
-    status = tool_find_output(graph, "feed", r->feed_names[i], &feeds[i], err);
-    for (size_t j = 0; j < i && status == TN_OK; j++)
-      if (feeds[i].op == feeds[j].op && feeds[i].index == feeds[j].index)
-        status =
-            tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': this tensor is fed more than once", r->feed_names[i]);
-  }
-  for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++)
-    status = tool_find_output(graph, "fetch", r->fetch_names[i], &output, err);
-  for (size_t i = 0; i < r->targets.n && status == TN_OK; i++)
-    status = tool_find_node(graph, "target", r->targets.items[i], &node, err);
-  for (size_t i = 0; i < r->inits.n && status == TN_OK; i++)
-    status = tool_find_node(graph, "init", r->inits.items[i], &node, err);
-  return status;
-}
-
-static tn_status make_feeds(const run_request *r, tn_graph *graph, tn_error *err)
-{
-  tn_output *outputs = tool_alloc(r->feed_args.n, sizeof(*outputs));
-  tn_status status = find_names(r, graph, outputs, err);
-  for (size_t i = 0; i < r->feed_args.n && status == TN_OK; i++) {
-    status = tool_make_feed(r->feed_values[i], tool_output_dtype(graph, outputs[i]), &r->feeds[i], err);
-    if (status != TN_OK) tn_error_prefix(err, "feed '%s'", r->feed_names[i]);
-  }
-  free(outputs);
-  return status;
-}
-
-/* ---- the session ---- */
-
-static tn_status set_options(const run_request *r, tn_session_options *options, tn_error *err)
-{
-  /* A feed of a wrong shape is an error here; --option strict_shapes=false disables the check. */
-  tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err);
-  if (status == TN_OK && r->config != NULL) status = tn_session_options_load_config(options, r->config, err);
-  if (status == TN_OK && r->runtime != NULL) status = tool_set_target(options, r->runtime, err);
-  if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
-  if (status == TN_OK && r->soft_placement)
-    status = tn_session_options_set_bool(options, "allow_soft_placement", 1, err);
-  if (status == TN_OK && r->log_placement)
-    status = tn_session_options_set_bool(options, "log_device_placement", 1, err);
-  for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
-    const char *value;
-    char *field = split_argument(r->options.items[i], &value);
-    status = tn_session_options_parse(options, field, value, err);
-    free(field);
-  }
-  return status;
-}
-
-static void explain(const tn_session_options *options)
-{
-  size_t needed = 0;
-  tn_explain_selection(options, NULL, 0, &needed, NULL);
-  char *text = tool_alloc(needed + 1, 1);
-  tn_explain_selection(options, text, needed + 1, &needed, NULL);
-  fputs(text, stderr);
-  if (needed > 0 && text[needed - 1] != '\n') fputc('\n', stderr);
-  free(text);
-}
-
-static tn_status open_session(const run_request *r, tn_graph *graph, tn_session **out, tn_error *err)
-{
-  tn_session_options *options = NULL;
-  tn_session *session = NULL;
-  uint64_t started = tool_now_ns();
-  tn_status status = tn_session_options_create(&options, err);
-  if (status == TN_OK) status = set_options(r, options, err);
-  if (status == TN_OK && r->verbose) explain(options);
-  if (status == TN_OK) status = tn_session_create(options, &session, err);
-  if (status == TN_OK) status = tn_session_set_graph(session, graph, err);
-  tn_session_options_destroy(options);
-  if (status != TN_OK) {
-    tn_session_destroy(session);
-    return status;
-  }
-  if (r->verbose) {
-    const tn_runtime_info *info = tn_session_runtime(session);
-    fprintf(stderr, "runtime %s %s%s%s\n", info->name, info->version != NULL ? info->version : "",
-            info->file != NULL && info->file[0] != '\0' ? ", " : "", info->file != NULL ? info->file : "");
-    fprintf(stderr, "session opened in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
-  }
-  *out = session;
-  return TN_OK;
 }
 
 /* ---- results ---- */
@@ -299,36 +256,18 @@ static tn_status print_fetched(const run_request *r, tn_error *err)
 
 /* ---- the command ---- */
 
-/* The output of `tenon run MODEL` without other options. */
-static int say_what_is_wanted(const run_request *r, tn_graph *graph)
-{
-  tool_model model;
-  const char *input = NULL, *output = NULL;
-  tool_model_scan(&model, graph);
-  for (size_t i = 0; i < model.n; i++) {
-    if (input == NULL && tool_node_is_input(&model.nodes[i])) input = tn_operation_name(model.nodes[i].op);
-    if (output == NULL && tool_node_is_output(&model.nodes[i])) output = tn_operation_name(model.nodes[i].op);
-  }
-  printf("%s: %zu nodes\n", r->model, model.n);
-  tool_describe_ends(&model, 20, stdout);
-  if (output != NULL) {
-    printf("\nFor example:\n  tenon run %s", r->model);
-    if (input != NULL) printf(" --feed %s:0=FILE.npy", input);
-    printf(" --fetch %s:0\n", output);
-  }
-  fputc('\n', stdout);
-  tool_model_fini(&model);
-  return tool_usage("run", "nothing to run: add --fetch TENSOR or --target NODE");
-}
-
-static tn_status run_graph(const run_request *r, tn_graph *graph, tn_error *err)
+static tn_status run_source(const run_request *r, const tool_source *source, tn_error *err)
 {
   tn_session *session = NULL;
   tool_interrupt_doing("the feeds were read");
-  tn_status status = make_feeds(r, graph, err);
+  tn_status status = run_find_tensors(r, source, err);
   tool_interrupt_doing("the session was opened");
-  if (status == TN_OK) status = open_session(r, graph, &session, err);
-  if (status == TN_OK) status = run_in_session(r, session, err);
+  if (status == TN_OK) status = run_open_session(r, source, &session, err);
+  if (status == TN_OK) {
+    status = run_in_session(r, session, err);
+    if (status == TN_INVALID_ARGUMENT) run_explain_missing(r, source, err);
+  }
+  if (status == TN_OK && r->save_model != NULL) status = run_save_model(r, source, session, err);
   tn_session_destroy(session);
   return status;
 }
@@ -343,21 +282,26 @@ static tn_status show_results(const run_request *r, tn_error *err)
   return print_fetched(r, err);
 }
 
+static bool is_nothing(const run_request *r)
+{
+  return r->fetch_args.n + r->targets.n + r->inits.n == 0 && r->save == NULL && r->save_model == NULL;
+}
+
 static int run_model(const run_request *r)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = NULL;
+  tool_source source;
   uint64_t started = tool_now_ns();
-  tn_status status = tool_model_open(r->model, &graph, &err);
+  tn_status status = tool_source_open(&source, &r->source, &err);
   if (status == TN_OK && r->verbose)
     fprintf(stderr, "model read in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
-  if (status == TN_OK && r->fetch_args.n + r->targets.n + r->inits.n == 0) {
-    int usage = say_what_is_wanted(r, graph);
-    tn_graph_unref(graph);
+  if (status == TN_OK && is_nothing(r)) {
+    int usage = run_describe(r, &source);
+    tool_source_close(&source);
     return usage;
   }
-  if (status == TN_OK) status = run_graph(r, graph, &err);
-  tn_graph_unref(graph);
+  if (status == TN_OK) status = run_source(r, &source, &err);
+  tool_source_close(&source);
   if (status == TN_OK) status = trace_finish(r->trace, &err);
   if (status == TN_OK) status = show_results(r, &err);
   int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
@@ -378,12 +322,15 @@ static void free_request(run_request *r)
   }
   free(r->feed_names);
   free(r->fetch_names);
+  free(r->feed_tensors);
+  free(r->fetch_tensors);
   free(r->feed_values);
   free(r->fetch_files);
   tool_places_destroy(r->places, r->fetch_args.n);
   free(r->feeds);
   free(r->fetched);
-  run_names *lists[] = { &r->feed_args, &r->fetch_args, &r->after_args, &r->inits, &r->targets, &r->options };
+  run_names *lists[] = { &r->feed_args, &r->fetch_args, &r->after_args,   &r->inits,
+                         &r->targets,   &r->options,    &r->read_folders, &r->write_folders };
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) free(lists[i]->items);
 }
 
@@ -409,6 +356,7 @@ static int run(int argc, char **argv)
   /* Check the output files before doing any work. */
   if (status == TOOL_OK) status = tool_places_check(r.places, r.fetch_args.n);
   if (status == TOOL_OK) status = trace_check(&trace);
+  if (status == TOOL_OK) status = run_check_saves(&r);
   if (status == TOOL_OK) status = run_watched(&r);
   free_request(&r);
   trace_free(&trace);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of `tenon run`: runs the initialisers, then one signature repeatedly, measuring times. */
+/* The steps of `tenon run`: runs the initialisers, then one signature repeatedly, measuring times, and saves the
+ * variables. A save that has begun is completed: the first Ctrl-C takes effect after it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ typedef struct times {
   size_t n;
   uint64_t total;
   uint64_t steps; /* successful steps */
+  uint64_t saved; /* the last one of them after which the variables were saved */
 } times;
 
 /* ---- times ---- */
@@ -82,6 +84,38 @@ static void show_step(const run_request *r, tool_progress *progress, uint64_t st
   tool_text_fini(&text);
 }
 
+/* ---- saving ---- */
+
+static tn_status save(const run_request *r, tn_session *session, tool_progress *progress, times *t, tn_error *err)
+{
+  tn_checkpoint_options options;
+  memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  options.update_state = 1;
+  if (progress != NULL) tool_progress_note(progress, "  saving");
+  uint64_t started = tool_now_ns();
+  tn_status status = tn_session_save(session, r->save, NULL, 0, &options, err);
+  if (progress != NULL) tool_progress_note(progress, "");
+  if (status != TN_OK) {
+    tn_error_prefix(err, "saving '%s' after %" PRIu64 " step%s", r->save, t->steps, t->steps == 1 ? "" : "s");
+    return status;
+  }
+  t->saved = t->steps;
+  if (r->verbose)
+    fprintf(stderr, "'%s' saved in %.3f ms\n", r->save, (double)(tool_now_ns() - started) / 1e6);
+  return TN_OK;
+}
+
+/* Saves the variables after the last step, unless that has been done. */
+static tn_status save_last(const run_request *r, tn_session *session, times *t, tn_error *err)
+{
+  if (r->save == NULL || (t->steps > 0 && t->saved == t->steps)) return TN_OK;
+  tool_progress *progress = tool_progress_start("saving", 0);
+  tn_status status = save(r, session, NULL, t, err);
+  tool_progress_end(progress);
+  return status;
+}
+
 /* ---- steps ---- */
 
 static void drop_fetched(const run_request *r)
@@ -123,10 +157,13 @@ static tn_status run_steps(const run_request *r, tn_session *session, tn_callabl
     t->steps = step;
     trace_take(r->trace, step, started);
     show_step(r, progress, step);
+    if (r->save_every > 0 && step % r->save_every == 0) status = save(r, session, progress, t, err);
   }
   tool_progress_end(progress);
   if (status == TN_OK && tool_interrupted() != 0)
     status = tn_error_set(err, TN_CANCELLED, "interrupted after %" PRIu64 " of %" PRIu64 " steps", t->steps, r->steps);
+  if (status != TN_OK && t->saved > 0)
+    fprintf(stderr, "'%s' has the variables after step %" PRIu64 "\n", r->save, t->saved);
   return status;
 }
 
@@ -134,8 +171,8 @@ static tn_status run_inits(const run_request *r, tn_session *session, const tn_r
 {
   tn_status status = TN_OK;
   for (size_t i = 0; i < r->inits.n && status == TN_OK; i++) {
-    status = tn_session_run(session, options, (const char *const *)r->feed_names, r->feeds, r->feed_args.n, NULL, NULL,
-                            0, &r->inits.items[i], 1, NULL, err);
+    status = tn_session_run(session, options, r->feed_tensors, r->feeds, r->feed_args.n, NULL, NULL, 0,
+                            &r->inits.items[i], 1, NULL, err);
     if (status == TN_CANCELLED && tool_interrupted() != 0)
       tn_error_prefix(err, "interrupted in init '%s'", r->inits.items[i]);
     else if (status != TN_OK)
@@ -152,9 +189,8 @@ static tn_status run_after(const run_request *r, tn_session *session, const tn_r
 {
   size_t n = r->fetch_args.n - r->n_stepped;
   if (n == 0) return TN_OK;
-  tn_status status = tn_session_run(session, options, (const char *const *)r->feed_names, r->feeds, r->feed_args.n,
-                                    (const char *const *)r->fetch_names + r->n_stepped, r->fetched + r->n_stepped, n,
-                                    NULL, 0, NULL, err);
+  tn_status status = tn_session_run(session, options, r->feed_tensors, r->feeds, r->feed_args.n,
+                                    r->fetch_tensors + r->n_stepped, r->fetched + r->n_stepped, n, NULL, 0, NULL, err);
   if (status == TN_CANCELLED && tool_interrupted() != 0)
     tn_error_prefix(err, "interrupted after %" PRIu64 " of %" PRIu64 " steps", steps, steps);
   else if (status != TN_OK)
@@ -167,9 +203,8 @@ static tn_status make_callable(const run_request *r, tn_session *session, const 
 {
   tool_interrupt_doing("the steps were prepared");
   uint64_t started = tool_now_ns();
-  tn_status status = tn_session_make_callable(session, options, (const char *const *)r->feed_names, r->feed_args.n,
-                                              (const char *const *)r->fetch_names, r->n_stepped, r->targets.items,
-                                              r->targets.n, out, err);
+  tn_status status = tn_session_make_callable(session, options, r->feed_tensors, r->feed_args.n, r->fetch_tensors,
+                                              r->n_stepped, r->targets.items, r->targets.n, out, err);
   if (status == TN_OK && r->verbose)
     fprintf(stderr, "signature prepared in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
   tool_interrupt_doing(NULL);
@@ -214,6 +249,7 @@ tn_status run_in_session(const run_request *r, tn_session *session, tn_error *er
     if (status == TN_OK && r->warm_up) status = warm_up(r, session, callable, err);
     if (status == TN_OK) status = run_steps(r, session, callable, &t, err);
   }
+  if (status == TN_OK) status = save_last(r, session, &t, err);
   if (status == TN_OK) status = run_after(r, session, &options, t.steps, err);
   if (t.steps > 0 && (r->measure || r->verbose) && (status == TN_OK || tool_interrupted() != 0)) print_times(&t);
   free(t.ns);

@@ -141,6 +141,13 @@ static bool set_options(const oracle_config *config, tn_session_options *options
   return true;
 }
 
+/* Cases write into folders below this one (tensor.c). */
+static tn_status allow_scratch(tn_session_options *options, tn_error *err)
+{
+  const char *tmp = getenv("TMPDIR");
+  return tn_session_options_add_write_folder(options, tmp && *tmp ? tmp : "/tmp", err);
+}
+
 /* Uses containers of its own, as cases use the same names for variables. */
 bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_session **out, tn_error *err)
 {
@@ -151,7 +158,7 @@ bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_sessio
             tn_session_options_set_target(options, config->target, err) == TN_OK &&
             tn_session_options_set_int(options, "level", config->level, err) == TN_OK &&
             tn_session_options_set_bool(options, "isolate_session_state", 1, err) == TN_OK &&
-            set_options(config, options, err) &&
+            allow_scratch(options, err) == TN_OK && set_options(config, options, err) &&
             tn_session_create(options, &session, err) == TN_OK && tn_session_set_graph(session, graph, err) == TN_OK;
   tn_session_options_destroy(options);
   if (ok)
