@@ -33,6 +33,7 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/lists \
   fuzz/corpus/fuzz_builder/matmul \
   fuzz/corpus/fuzz_builder/reshape \
+  fuzz/corpus/fuzz_checkpoint_v1/bad_consumer \
   fuzz/corpus/fuzz_checkpoint_v1/file \
   fuzz/corpus/fuzz_checkpoint_v1/shard \
   fuzz/corpus/fuzz_checkpoint_v1/slices \

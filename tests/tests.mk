@@ -30,6 +30,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/exec/tasks_effects \
   tests/exec/threaded \
   tests/exec/workspace \
+  tests/formats/bundle \
   tests/formats/checkpoint_slices \
   tests/formats/checkpoint_v1 \
   tests/formats/export \
@@ -73,6 +74,8 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/layout/layout_cache \
   tests/layout/packs \
   tests/model/checkpoint \
+  tests/model/freeze \
+  tests/model/model \
   tests/onednn/onednn \
   tests/ops/array_ops \
   tests/ops/audio \

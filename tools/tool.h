@@ -209,6 +209,11 @@ typedef struct tool_progress tool_progress;
  * the measured work pays one store per step. Returns NULL if there is no terminal; all functions accept NULL. */
 tool_progress *tool_progress_start(const char *what, uint64_t total);
 tool_progress *tool_progress_start_bytes(const char *what, uint64_t total); /* shows "12.3 MB of 1.2 GB" */
+/* The same for one call that reads or writes about `total` bytes: the progress is what the process reads or writes from
+ * now on. */
+tool_progress *tool_progress_start_reading(const char *what, uint64_t total);
+tool_progress *tool_progress_start_writing(const char *what, uint64_t total);
+bool tool_progress_is_shown(void); /* standard error is a terminal for it */
 void tool_progress_set(tool_progress *progress, uint64_t done);
 void tool_progress_end(tool_progress *progress); /* erases the line */
 

@@ -151,11 +151,14 @@ static tn_operation *find_below(const tn_graph *graph, size_t limit, const char 
   }
 }
 
+tn_operation *tn__graph_find_text(const tn_graph *graph, tn__slice name)
+{
+  return find_below(graph, tn_graph_n_operations(graph), name.data, name.size, tn__hash(name.data, name.size));
+}
+
 tn_operation *tn_graph_find(const tn_graph *graph, const char *name)
 {
-  if (graph == NULL || name == NULL) return NULL;
-  size_t size = strlen(name);
-  return find_below(graph, tn_graph_n_operations(graph), name, size, tn__hash(name, size));
+  return graph == NULL || name == NULL ? NULL : tn__graph_find_text(graph, tn__slice_of(name));
 }
 
 tn_operation *tn__graph_find_staged(const tn_graph *graph, const char *name, size_t size)

@@ -34,6 +34,9 @@ bool tn__device_same_task(const tn__device_name *asked, const tn__device_name *d
 /* Whether an operation may request a device. False is certain; true may be left over from an operation that failed. */
 bool tn__graph_names_devices(const tn_graph *graph);
 
+/* Like tn_graph_find, of a name that need not end in a zero byte. */
+tn_operation *tn__graph_find_text(const tn_graph *graph, tn__slice name);
+
 /* The index of an operation within its graph, in order of addition from 0. */
 uint32_t tn__operation_id(const tn_operation *op);
 tn_graph *tn__operation_graph(const tn_operation *op);

@@ -18,16 +18,6 @@ static const tn__endpoint *find(const tn__endpoint *list, size_t n, const char *
   return NULL;
 }
 
-/* Whether the graph has the node of a name "node:1" or "node". */
-static bool is_tensor(const tn_model *model, const char *name)
-{
-  const char *colon = strrchr(name, ':');
-  char *node = tn__strndup(name, colon == NULL ? strlen(name) : (size_t)(colon - name));
-  bool found = node != NULL && tn_graph_find(model->graph, node) != NULL;
-  tn__strfree(node);
-  return found;
-}
-
 /* Names the keys there are; of a composite one that was asked for without a component, those of its components. */
 static tn_status no_key(const tn_model *model, const tn__signature_def *s, bool outputs, const char *key, tn_error *err)
 {
@@ -68,18 +58,14 @@ tn_status tn__model_tensors(const tn_model *model, const tn__signature_def *s, b
     else if (s != NULL) e = find(s->inputs, s->n_inputs, keys[i]);
     tensors[i] = e != NULL ? e->tensor : keys[i];
     /* Without a signature the session checks the names. */
-    if (s != NULL && e == NULL && !is_tensor(model, keys[i])) return no_key(model, s, outputs, keys[i], err);
+    if (s != NULL && e == NULL && tn__node_of(model->graph, keys[i]) == NULL) return no_key(model, s, outputs, keys[i], err);
   }
   return TN_OK;
 }
 
 bool tn__endpoint_has_default(const tn_model *model, const tn__endpoint *endpoint)
 {
-  const char *colon = strrchr(endpoint->tensor, ':');
-  char *node = tn__strndup(endpoint->tensor, colon == NULL ? strlen(endpoint->tensor)
-                                                           : (size_t)(colon - endpoint->tensor));
-  const tn_operation *op = node == NULL ? NULL : tn_graph_find(model->graph, node);
-  tn__strfree(node);
+  const tn_operation *op = tn__node_of(model->graph, endpoint->tensor);
   return op != NULL && strcmp(tn_operation_type(op), "PlaceholderWithDefault") == 0;
 }
 

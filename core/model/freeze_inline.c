@@ -5,14 +5,21 @@
 
 #include <string.h>
 
-bool tn__freeze_is_inlined(const tn__freeze *fz, const tn_operation *op)
+/* The body of the function that an operation calls, as PartitionedCall does or because its op is the function; NULL: it calls
+ * none. */
+static tn__freeze_body *called_body(const tn__freeze *fz, const tn_operation *op)
 {
   const char *name = tn_operation_type(op);
-  if (!fz->inlines) return false;
   bool calls = tn__freeze_op_of(tn__slice_of(name))->kind == TN__FREEZE_CALL;
-  if (calls && tn_operation_attr_func(op, "f", &name, NULL) != TN_OK) return false;
-  const tn__freeze_body *body = tn__map_get(&fz->bodies, name, strlen(name));
-  return body != NULL && !body->has_unknown && (calls || tn_op_schema_find(name) == NULL);
+  if (calls && tn_operation_attr_func(op, "f", &name, NULL) != TN_OK) return NULL;
+  if (!calls && tn_op_schema_find(name) != NULL) return NULL;
+  return tn__map_get(&fz->bodies, name, strlen(name));
+}
+
+bool tn__freeze_is_inlined(const tn__freeze *fz, const tn_operation *op)
+{
+  const tn__freeze_body *body = fz->inlines ? called_body(fz, op) : NULL;
+  return body != NULL && !body->has_unknown;
 }
 
 bool tn__freeze_has_flow(const tn_graph *graph)
@@ -92,9 +99,7 @@ static tn_status make(tn__freeze *fz, tn__freeze_scope *s)
   const tn__freeze_scope *parent = s->parent;
   s->name = tn__freeze_inner_name(fz, parent, tn_operation_name(s->call));
   if (s->name == NULL || !tn__map_put(&fz->taken, s->name, strlen(s->name), s, NULL)) return tn__freeze_no_memory(fz);
-  const char *function = tn_operation_type(s->call);
-  tn_operation_attr_func(s->call, "f", &function, NULL);
-  s->body = tn__map_get(&fz->bodies, function, strlen(function)); /* tn__freeze_is_inlined */
+  s->body = called_body(fz, s->call);
   tn_status st = refuse_recursion(fz, parent, s->body);
   if (st == TN_OK) st = tn__freeze_count(fz, s->body->n_nodes);
   if (st == TN_OK) st = tn__function_instantiate(s->call, 0, &s->f, fz->err);

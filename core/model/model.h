@@ -34,6 +34,18 @@ static inline const tn__metagraph *tn__model_meta(const tn_model *model)
 }
 tn_model *tn__model_ref(tn_model *model);
 
+/* The node's part of a tensor name: "node" of "node:1". */
+static inline tn__slice tn__node_part(const char *tensor)
+{
+  const char *colon = strrchr(tensor, ':');
+  return colon == NULL ? tn__slice_of(tensor) : (tn__slice){ tensor, (size_t)(colon - tensor) };
+}
+/* The node of a tensor name, NULL if the graph has none. */
+static inline tn_operation *tn__node_of(const tn_graph *graph, const char *tensor)
+{
+  return tn__graph_find_text(graph, tn__node_part(tensor));
+}
+
 /* ---- facts.c ---- */
 
 /* The signature of a name, NULL: the default one. TN_NOT_FOUND lists those there are. */

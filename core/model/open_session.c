@@ -115,19 +115,16 @@ static tn_status run_init_op(const tn_model *model, tn_session *session, tn_erro
 {
   const tn__metagraph *m = tn__model_meta(model);
   if (m == NULL || m->init_op == NULL) return TN_OK;
-  const char *colon = strrchr(m->init_op, ':');
-  char *target = tn__strndup(m->init_op, colon == NULL ? strlen(m->init_op) : (size_t)(colon - m->init_op));
-  if (target == NULL) return tn__no_memory(err, "the name of the init op", strlen(m->init_op));
+  const tn_operation *op = tn__node_of(model->graph, m->init_op);
+  if (op == NULL)
+    return tn_error_set(err, TN_NOT_FOUND, "'%s': the init op is '%.200s', but the graph has no such node", model->path,
+                        m->init_op);
+  const char *target = tn_operation_name(op);
   asset_feeds feeds;
   tn_status st = asset_feeds_make(model, &feeds, err);
-  if (st == TN_OK && tn_graph_find(model->graph, target) == NULL)
-    st = tn_error_set(err, TN_NOT_FOUND, "'%s': the init op is '%.200s', but the graph has no such node", model->path,
-                      m->init_op);
   if (st == TN_OK)
-    st = tn_session_run(session, NULL, feeds.names, feeds.paths, feeds.n, NULL, NULL, 0, (const char *const *)&target, 1,
-                        NULL, err);
+    st = tn_session_run(session, NULL, feeds.names, feeds.paths, feeds.n, NULL, NULL, 0, &target, 1, NULL, err);
   asset_feeds_fini(&feeds);
-  tn__strfree(target);
   return st;
 }
 

@@ -15,14 +15,8 @@ static tn_status run_saver(tn_model *model, tn_session *session, const char *pre
   tn_tensor *path;
   tn_status st = tn_tensor_from_strings(NULL, 0, &prefix, NULL, &path, err);
   if (st != TN_OK) return st;
-  const char *colon = strrchr(m->saver_restore, ':');
-  char *target =
-      tn__strndup(m->saver_restore, colon == NULL ? strlen(m->saver_restore) : (size_t)(colon - m->saver_restore));
-  if (target == NULL) st = tn__no_memory(err, "the name of the restore op", strlen(m->saver_restore));
-  else
-    st = tn_session_run(session, NULL, &m->saver_filename, &path, 1, NULL, NULL, 0, (const char *const *)&target, 1, NULL,
-                        err);
-  tn__strfree(target);
+  const char *target = tn_operation_name(tn__node_of(model->graph, m->saver_restore)); /* tn__saver_read has found it */
+  st = tn_session_run(session, NULL, &m->saver_filename, &path, 1, NULL, NULL, 0, &target, 1, NULL, err);
   tn_tensor_unref(path);
   return st;
 }

@@ -27,11 +27,7 @@ static char *join(const char *folder, const char *name)
 /* The tensors of the signatures in the options must exist. */
 static tn_status check_tensor(tn_graph *graph, const char *signature, const char *tensor, tn_error *err)
 {
-  const char *colon = tensor == NULL ? NULL : strrchr(tensor, ':');
-  char *node = tensor == NULL ? NULL : tn__strndup(tensor, colon == NULL ? strlen(tensor) : (size_t)(colon - tensor));
-  const tn_operation *op = node == NULL ? NULL : tn_graph_find(graph, node);
-  tn__strfree(node);
-  if (op != NULL) return TN_OK;
+  if (tensor != NULL && tn__node_of(graph, tensor) != NULL) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "signature '%s' names the tensor '%s', but the graph has no such node",
                       signature, tensor == NULL ? "" : tensor);
 }
@@ -42,10 +38,7 @@ static tn_status describe(tn__saving *s, tn__endpoint *e, tn_error *err)
   const char *colon = strrchr(e->tensor, ':');
   int64_t index = 0;
   if (colon != NULL) tn__parse_int(tn__slice_of(colon + 1), &index);
-  char *node = tn__strndup(e->tensor, colon == NULL ? strlen(e->tensor) : (size_t)(colon - e->tensor));
-  tn_output o = { node == NULL ? NULL : tn_graph_find(s->graph, node), (int32_t)index };
-  tn__strfree(node);
-  if (o.op == NULL) return tn__no_memory(err, "the name of a tensor", strlen(e->tensor));
+  tn_output o = { tn__node_of(s->graph, e->tensor), (int32_t)index };
   if (index < 0 || (size_t)index >= tn_operation_n_outputs(o.op))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "a signature names the tensor '%s', but node '%s' has %zu outputs",
                         e->tensor, tn_operation_name(o.op), tn_operation_n_outputs(o.op));

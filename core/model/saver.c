@@ -98,16 +98,6 @@ static tn_status visit(walk *w, tn_operation *op, tn_error *err)
   return st;
 }
 
-/* The node of a tensor name. NULL: the graph has none. */
-static tn_operation *node_of(const tn_graph *graph, const char *tensor)
-{
-  const char *colon = strrchr(tensor, ':');
-  char *name = tn__strndup(tensor, colon == NULL ? strlen(tensor) : (size_t)(colon - tensor));
-  tn_operation *op = name == NULL ? NULL : tn_graph_find(graph, name);
-  tn__strfree(name);
-  return op;
-}
-
 static tn_status walk_graph(walk *w, tn_operation *restore, tn_error *err)
 {
   tn_status st = push(w, restore, err);
@@ -130,9 +120,9 @@ tn_status tn__saver_read(const tn_model *model, tn__saver *out, tn_error *err)
 {
   const tn__metagraph *m = tn__model_meta(model);
   *out = (tn__saver){ .usual = false };
-  tn_operation *restore = node_of(model->graph, m->saver_restore);
+  tn_operation *restore = tn__node_of(model->graph, m->saver_restore);
   if (restore == NULL) return no_node(model, "restore op", m->saver_restore, err);
-  walk w = { .saver = out, .prefix = node_of(model->graph, m->saver_filename), .usual = true };
+  walk w = { .saver = out, .prefix = tn__node_of(model->graph, m->saver_filename), .usual = true };
   if (w.prefix == NULL) return no_node(model, "file name tensor", m->saver_filename, err);
   tn_status st;
   if (is_type(restore, "StatefulPartitionedCall") || is_type(restore, "PartitionedCall")) {

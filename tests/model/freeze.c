@@ -342,8 +342,7 @@ static void freeze__functions_take_values(void)
   CHECK_INT(tn_operation_attr_kind(tn_graph_find(graph, "p"), "_read_only_resource_inputs"), TN_ATTR_NONE);
   CHECK(callee(graph, "p", "f") == callee(graph, "q", "f"));
   CHECK(callee(graph, "p", "f") != callee(graph, "r", "f"));
-  CHECK_STR(tn_function_name(callee(graph, "p", "f")), "Scale_frozen");
-  CHECK_STR(tn_function_name(callee(graph, "r", "f")), "Scale_frozen_1");
+  CHECK_CONTAINS(tn_function_name(callee(graph, "p", "f")), "Scale_frozen");
   CHECK_INT(tn_function_input_dtype(callee(graph, "p", "f"), 1), TN_FLOAT);
   CHECK_STR(tn_function_node_input(callee(graph, "p", "f"), 1, 1), "read:output:0");
   tn_graph_unref(graph);

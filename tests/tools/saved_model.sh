@@ -98,6 +98,13 @@ else
   is '--save-model writes a SavedModel with the trained variables'
 fi
 
+cat >double.pbtxt <<'END'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "AddV2" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+END
+run 0 "$tenon" run double.pbtxt --feed x=1 --fetch y:0 --save-model double && run 0 "$tenon" run double --feed x='[1, 2]' --fetch y && has '^\[2\. 4\.\]$'
+is '--save-model gives a graph without signatures one'
+
 # Whenever a signal arrives, the checkpoint is one that was completed.
 mkdir any
 bad='' i=0

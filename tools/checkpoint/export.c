@@ -158,7 +158,7 @@ static tn_status write_npz(const request *r, const content *c, tn_error *err)
   if (c->n == 0)
     return tn_error_set(err, TN_NOT_FOUND, "'%s': no tensor to export%s", r->path,
                         r->n_patterns > 0 ? " matches the patterns" : "");
-  tool_progress *progress = tool_progress_start("writing", 0);
+  tool_progress *progress = tool_progress_start_writing("writing", r->compress ? 0 : c->bytes);
   tn_status status = tn_npz_save(c->keys, c->tensors, c->n, r->compress ? TN_NPZ_DEFLATE : 0, r->file, err);
   tool_progress_end(progress);
   if (status == TN_OK)

@@ -62,23 +62,23 @@ static tn_status load(const request *r, tn_npz *npz, const char *key, tn_tensor 
 
 /* ---- writing ---- */
 
+static uint64_t bytes_of(tn_tensor *const *tensors, size_t n)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < n; i++) bytes += tn_tensor_bytes(tensors[i]);
+  return bytes;
+}
+
 static tn_status save(const request *r, const char *const *keys, tn_tensor *const *tensors, size_t n, tn_error *err)
 {
   tn_checkpoint_options options;
   memset(&options, 0, sizeof(options));
   options.struct_size = sizeof(options);
   options.shards = r->shards;
-  tool_progress *progress = tool_progress_start("writing", 0);
+  tool_progress *progress = tool_progress_start_writing("writing", bytes_of(tensors, n));
   tn_status status = tn_checkpoint_save(r->prefix, keys, tensors, n, &options, err);
   tool_progress_end(progress);
   return status;
-}
-
-static uint64_t bytes_of(tn_tensor *const *tensors, size_t n)
-{
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < n; i++) bytes += tn_tensor_bytes(tensors[i]);
-  return bytes;
 }
 
 static tn_status import_arrays(const request *r, tn_npz *npz, tn_error *err)

@@ -225,7 +225,7 @@ static tn_status show_key(const request *r, tn_checkpoint *checkpoint, int i, js
   tn_tensor *tensor = NULL;
   tn_status status = find_key(checkpoint, r->keys[i], &entry, err);
   if (status == TN_OK) {
-    tool_progress *progress = tool_progress_start("reading", 0);
+    tool_progress *progress = tool_progress_start_reading("reading", entry.bytes);
     status = tn_checkpoint_read(checkpoint, entry.key, &tensor, err);
     tool_progress_end(progress);
   }

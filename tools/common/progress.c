@@ -17,7 +17,9 @@ enum { FIRST_MS = 500, EACH_MS = 100, BAR = 30, NOTE = 50 };
 struct tool_progress {
   const char *what;
   uint64_t total;
-  bool bytes; /* total and done are bytes */
+  bool bytes;     /* total and done are bytes */
+  const char *counter; /* of the process's input or output, which stands for `done`; NULL: none */
+  uint64_t base;       /* its value at the start */
   atomic_uint_least64_t done;
   atomic_bool due; /* the next redraw needs a note */
   uint64_t started;
@@ -46,9 +48,18 @@ static void draw_amount(const tool_progress *p, uint64_t done)
     fprintf(stderr, "%" PRIu64 "/%" PRIu64, done, p->total);
 }
 
+static uint64_t read_counter(const char *counter) { return tool_number_in("/proc/self/io", counter); }
+
+static uint64_t done_so_far(const tool_progress *p)
+{
+  if (p->counter == NULL) return atomic_load_explicit(&p->done, memory_order_relaxed);
+  uint64_t done = read_counter(p->counter) - p->base;
+  return done < p->total ? done : p->total;
+}
+
 static void draw(tool_progress *p)
 {
-  uint64_t done = atomic_load_explicit(&p->done, memory_order_relaxed);
+  uint64_t done = done_so_far(p);
   double seconds = (double)(tool_now_ns() - p->started) / 1e9;
   char bar[BAR + 1];
   if (p->total > 1) {
@@ -131,15 +142,23 @@ static void leave_log(const tool_progress *p)
 
 /* ---- interface ---- */
 
-static tool_progress *start(const char *what, uint64_t total, bool bytes)
+bool tool_progress_is_shown(void)
 {
   const char *terminal = getenv("TERM");
-  if (!isatty(STDERR_FILENO) || terminal == NULL || strcmp(terminal, "dumb") == 0) return NULL;
+  return isatty(STDERR_FILENO) && terminal != NULL && strcmp(terminal, "dumb") != 0;
+}
+
+static tool_progress *start(const char *what, uint64_t total, bool bytes, const char *counter)
+{
+  if (!tool_progress_is_shown()) return NULL;
   tool_progress *p = tool_alloc(1, sizeof(*p));
   pthread_condattr_t attributes;
   p->what = what;
   p->total = total;
   p->bytes = bytes;
+  p->counter = counter;
+  p->base = counter != NULL ? read_counter(counter) : 0;
+  if (p->base == UINT64_MAX) p->total = 0; /* the system has no such counter */
   p->started = tool_now_ns();
   atomic_init(&p->done, 0);
   atomic_init(&p->due, true);
@@ -158,9 +177,25 @@ static tool_progress *start(const char *what, uint64_t total, bool bytes)
   return NULL;
 }
 
-tool_progress *tool_progress_start(const char *what, uint64_t total) { return start(what, total, false); }
+tool_progress *tool_progress_start(const char *what, uint64_t total)
+{
+  return start(what, total, false, NULL);
+}
 
-tool_progress *tool_progress_start_bytes(const char *what, uint64_t total) { return start(what, total, true); }
+tool_progress *tool_progress_start_bytes(const char *what, uint64_t total)
+{
+  return start(what, total, true, NULL);
+}
+
+tool_progress *tool_progress_start_writing(const char *what, uint64_t total)
+{
+  return start(what, total, true, "wchar:");
+}
+
+tool_progress *tool_progress_start_reading(const char *what, uint64_t total)
+{
+  return start(what, total, true, "rchar:");
+}
 
 void tool_progress_set(tool_progress *progress, uint64_t done)
 {

@@ -2,12 +2,11 @@
 /* Models with their signatures: opens one, and finds tensors by key or by name. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include <tools/tool.h>
 
-enum { MOST_KEYS = 20 /* that a message lists */, MOST_CPUS = 64 };
+enum { MOST_KEYS = 20 /* that a message lists */ };
 
 /* ---- opening ---- */
 
@@ -86,43 +85,26 @@ void tool_source_close(tool_source *source)
   source->graph = NULL;
 }
 
-/* The number in "/device:CPU:3" or "/cpu:3"; 0 for other devices. */
-static int64_t cpu_number(const char *device)
+/* The size of the variables' checkpoint, for the progress; 0: unknown. */
+static uint64_t checkpoint_bytes(const tool_source *source)
 {
-  int64_t number = 0;
-  for (const char *at = device; at != NULL && *at != '\0'; at++) {
-    size_t digits = strncasecmp(at, "cpu:", 4) == 0 ? strspn(at + 4, "0123456789") : 0;
-    if (digits > 0 && digits < 6) number = strtol(at + 4, NULL, 10);
-  }
-  return number;
-}
-
-/* A model that was saved in shards may name several CPUs: it gets so many devices, unless the options choose. */
-static tn_status add_cpus(const tool_source *source, tn_session_options *options, tn_error *err)
-{
-  int64_t last = 0;
-  if (source->info.kind == TN_MODEL_GRAPH) return TN_OK;
-  if (tn_session_options_get_item(options, "device_count", 0, NULL, NULL, NULL) == TN_OK) return TN_OK;
-  for (size_t i = 0; i < tn_graph_n_operations(source->graph); i++) {
-    int64_t number = cpu_number(tn_operation_device(tn_graph_operation(source->graph, i)));
-    if (number > last && number < MOST_CPUS) last = number;
-  }
-  return last > 0 ? tn_session_options_set_device_count(options, "CPU", last + 1, err) : TN_OK;
+  tn_checkpoint *checkpoint;
+  tn_checkpoint_entry entry = { .struct_size = sizeof(entry) };
+  uint64_t bytes = 0;
+  if (source->info.checkpoint == NULL || tn_checkpoint_open(source->info.checkpoint, &checkpoint, NULL) != TN_OK)
+    return 0;
+  for (size_t i = 0; tn_checkpoint_at(checkpoint, i, &entry, NULL) == TN_OK; i++) bytes += entry.bytes;
+  tn_checkpoint_close(checkpoint);
+  return bytes;
 }
 
 tn_status tool_source_session(const tool_source *source, const tn_session_options *options, tn_session **out,
                               tn_error *err)
 {
-  tn_session_options *own = NULL;
-  *out = NULL;
-  tn_status status = tn_session_options_copy(options, &own, err);
-  if (status == TN_OK) status = add_cpus(source, own, err);
-  if (status == TN_OK) {
-    tool_progress *progress = tool_progress_start("restoring the variables", 0);
-    status = tn_model_session(source->model, own, out, err);
-    tool_progress_end(progress);
-  }
-  tn_session_options_destroy(own);
+  uint64_t bytes = tool_progress_is_shown() ? checkpoint_bytes(source) : 0;
+  tool_progress *progress = tool_progress_start_reading("restoring the variables", bytes);
+  tn_status status = tn_model_session(source->model, options, out, err);
+  tool_progress_end(progress);
   return status;
 }
 

@@ -8,12 +8,10 @@
  * Elements in one run of bytes are used in place if their address suits the type. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef/graphdef.h>
+#include <core/formats/graphdef/tensor_values.h>
 
 #include <string.h>
 
-/* TensorProto */
-enum { T_DTYPE = 1, T_SHAPE = 2, T_CONTENT = 4, T_FLOAT = 5, T_DOUBLE = 6, T_INT = 7, T_STRING = 8, T_SCOMPLEX = 9,
-       T_INT64 = 10, T_BOOL = 11, T_DCOMPLEX = 12, T_HALF = 13, T_UINT32 = 16, T_UINT64 = 17, T_FLOAT8 = 18 };
 /* TensorShapeProto and its dimensions */
 enum { S_DIM = 2, S_UNKNOWN_RANK = 3, D_SIZE = 1 };
 
@@ -59,17 +57,17 @@ bool tn__tensorproto_check(tn__slice proto, tn__fault *fault)
     bool ok = true;
     if (w.type != TN__WIRE_BYTES) continue;
     switch (w.field) {
-    case T_SHAPE: ok = tn__shapeproto_check(w.bytes, fault); break;
-    case T_FLOAT:
-    case T_SCOMPLEX: ok = check_run(&w, 4, fault); break;
-    case T_DOUBLE:
-    case T_DCOMPLEX: ok = check_run(&w, 8, fault); break;
-    case T_INT:
-    case T_INT64:
-    case T_BOOL:
-    case T_HALF:
-    case T_UINT32:
-    case T_UINT64: ok = check_run(&w, 0, fault); break;
+    case TN__TENSOR_SHAPE: ok = tn__shapeproto_check(w.bytes, fault); break;
+    case TN__TENSOR_FLOAT:
+    case TN__TENSOR_SCOMPLEX: ok = check_run(&w, 4, fault); break;
+    case TN__TENSOR_DOUBLE:
+    case TN__TENSOR_DCOMPLEX: ok = check_run(&w, 8, fault); break;
+    case TN__TENSOR_INT:
+    case TN__TENSOR_INT64:
+    case TN__TENSOR_BOOL:
+    case TN__TENSOR_HALF:
+    case TN__TENSOR_UINT32:
+    case TN__TENSOR_UINT64: ok = check_run(&w, 0, fault); break;
     default: break;
     }
     if (!ok) return false;
@@ -125,39 +123,7 @@ tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *ou
   return TN_OK;
 }
 
-/* ---- the field for each type ---- */
-
-typedef struct source {
-  uint32_t field; /* number of the field; 0: the type has none */
-  int wire;       /* wire type of one number */
-  size_t parts;   /* numbers per element */
-} source;
-
-/* Types without a field of their own are stored as int_val. */
-static source source_of(tn_dtype dtype)
-{
-  switch (dtype) {
-  case TN_FLOAT: return (source){ T_FLOAT, TN__WIRE_FIXED32, 1 };
-  case TN_DOUBLE: return (source){ T_DOUBLE, TN__WIRE_FIXED64, 1 };
-  case TN_COMPLEX64: return (source){ T_SCOMPLEX, TN__WIRE_FIXED32, 2 };
-  case TN_COMPLEX128: return (source){ T_DCOMPLEX, TN__WIRE_FIXED64, 2 };
-  case TN_INT64: return (source){ T_INT64, TN__WIRE_VARINT, 1 };
-  case TN_BOOL: return (source){ T_BOOL, TN__WIRE_VARINT, 1 };
-  case TN_HALF:
-  case TN_BFLOAT16: return (source){ T_HALF, TN__WIRE_VARINT, 1 };
-  case TN_UINT32: return (source){ T_UINT32, TN__WIRE_VARINT, 1 };
-  case TN_UINT64: return (source){ T_UINT64, TN__WIRE_VARINT, 1 };
-  case TN_STRING: return (source){ T_STRING, TN__WIRE_BYTES, 1 };
-  case TN_FLOAT8_E5M2:
-  case TN_FLOAT8_E4M3FN:
-  case TN_FLOAT8_E4M3FNUZ:
-  case TN_FLOAT8_E4M3B11FNUZ:
-  case TN_FLOAT8_E5M2FNUZ: return (source){ T_FLOAT8, TN__WIRE_BYTES, 1 };
-  case TN_RESOURCE:
-  case TN_VARIANT: return (source){ 0, 0, 0 };
-  default: return (source){ T_INT, TN__WIRE_VARINT, 1 };
-  }
-}
+/* ---- the message ---- */
 
 /* The parts of a TensorProto; slices point into it. */
 typedef struct parsed {
@@ -167,32 +133,9 @@ typedef struct parsed {
   int64_t count;     /* number of elements */
   size_t bytes;      /* of all elements in memory */
   tn__slice content; /* tensor_content */
-  source src;
-  size_t n_values; /* numbers in the source's field; not counted if there is tensor_content */
+  tn__values_field field;
+  size_t n_values; /* numbers in the field; not counted if there is tensor_content */
 } parsed;
-
-/* Counts the numbers in the source's field: single ones and those in packed runs. */
-static void count_values(tn__slice proto, parsed *t)
-{
-  tn__wire w = tn__wire_read(proto);
-  while (tn__wire_next(&w)) {
-    if (w.field != t->src.field) continue;
-    size_t n = 1;
-    if (t->dtype == TN_STRING) {
-      n = w.type == TN__WIRE_BYTES;
-    } else if (t->src.field == T_FLOAT8) {
-      n = w.type == TN__WIRE_BYTES ? w.bytes.size : 0;
-    } else if (w.type == TN__WIRE_BYTES) {
-      if (t->src.wire == TN__WIRE_VARINT)
-        tn__wire_count_varints(w.bytes, &n);
-      else
-        n = w.bytes.size / (t->src.wire == TN__WIRE_FIXED32 ? 4 : 8);
-    } else if (w.type != t->src.wire) {
-      n = 0;
-    }
-    t->n_values += n;
-  }
-}
 
 /* Everything but the elements. */
 static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
@@ -200,9 +143,9 @@ static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
   tn__slice shape = { NULL, 0 };
   tn__wire w = tn__wire_read(proto);
   while (tn__wire_next(&w)) {
-    if (tn__wire_is(&w, T_DTYPE, TN__WIRE_VARINT)) t->dtype = (tn_dtype)w.value;
-    if (tn__wire_is(&w, T_SHAPE, TN__WIRE_BYTES)) shape = w.bytes;
-    if (tn__wire_is(&w, T_CONTENT, TN__WIRE_BYTES)) t->content = w.bytes;
+    if (tn__wire_is(&w, TN__TENSOR_DTYPE, TN__WIRE_VARINT)) t->dtype = (tn_dtype)w.value;
+    if (tn__wire_is(&w, TN__TENSOR_SHAPE, TN__WIRE_BYTES)) shape = w.bytes;
+    if (tn__wire_is(&w, TN__TENSOR_CONTENT, TN__WIRE_BYTES)) t->content = w.bytes;
   }
   if (w.error != NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "malformed tensor: %s", w.error);
   if (!tn__dtype_valid(t->dtype))
@@ -213,69 +156,12 @@ static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
   st = tn_shape_elements(t->dims, t->rank, &t->count, err);
   if (st == TN_OK) st = tn_shape_bytes(t->dtype, t->dims, t->rank, &t->bytes, err);
   if (st != TN_OK) return tn_error_prefix(err, "the tensor's shape"), st;
-  t->src = source_of(t->dtype);
-  if (t->content.size == 0) count_values(proto, t);
+  t->field = tn__values_field_of(t->dtype);
+  if (t->content.size == 0) t->n_values = tn__values_count(proto, t->dtype);
   return TN_OK;
 }
 
 /* ---- elements from numbers ---- */
-
-typedef struct sink {
-  char *to;        /* the elements */
-  size_t size;     /* bytes of a number in memory */
-  size_t n, limit; /* numbers written, numbers wanted */
-  tn_dtype dtype;
-} sink;
-
-/* Masks a value of a type that does not use all bits of its byte: the low bits count, as in a cast. */
-static uint64_t narrow(tn_dtype dtype, uint64_t value)
-{
-  switch (dtype) {
-  case TN_BOOL: return value != 0;
-  case TN_INT4: return (value & 15) - ((value & 8) << 1);
-  case TN_UINT4: return value & 15;
-  case TN_INT2: return (value & 3) - ((value & 2) << 1);
-  case TN_UINT2: return value & 3;
-  default: return value;
-  }
-}
-
-static void put(sink *s, uint64_t value)
-{
-  if (s->n == s->limit) return;
-  value = narrow(s->dtype, value);
-  memcpy(s->to + s->n++ * s->size, &value, s->size); /* little-endian: the low bytes */
-}
-
-static void put_run(sink *s, tn__slice run)
-{
-  size_t n = run.size / s->size, room = s->limit - s->n;
-  if (n > room) n = room;
-  if (n > 0) memcpy(s->to + s->n * s->size, run.data, n * s->size);
-  s->n += n;
-}
-
-static void put_varints(sink *s, tn__slice run)
-{
-  const uint8_t *p = (const uint8_t *)run.data, *end = p + run.size;
-  uint64_t value;
-  while (s->n < s->limit && p < end && tn__wire_varint(&p, end, &value)) put(s, value);
-}
-
-/* Writes the numbers in the order of the file until the tensor is full. */
-static void put_values(tn__slice proto, const parsed *t, sink *s)
-{
-  tn__wire w = tn__wire_read(proto);
-  while (s->n < s->limit && tn__wire_next(&w)) {
-    if (w.field != t->src.field) continue;
-    if (w.type == t->src.wire && w.type != TN__WIRE_BYTES)
-      put(s, w.value);
-    else if (w.type == TN__WIRE_BYTES && t->src.wire == TN__WIRE_VARINT)
-      put_varints(s, w.bytes);
-    else if (w.type == TN__WIRE_BYTES)
-      put_run(s, w.bytes);
-  }
-}
 
 /* Fills the rest with copies of the last element that was written, or with zeros. Doubles the copied part each time. */
 static void repeat_last(char *data, size_t size, size_t written, size_t bytes)
@@ -300,7 +186,7 @@ static void repeat_last(char *data, size_t size, size_t written, size_t bytes)
 /* Limits a tensor with fewer values than elements, before it is allocated. */
 static tn_status check_splat(const parsed *t, tn_error *err)
 {
-  size_t wanted = (size_t)t->count * t->src.parts;
+  size_t wanted = (size_t)t->count * t->field.parts;
   if (t->n_values >= wanted || t->bytes <= SPLAT_LIMIT) return TN_OK;
   char shape[128];
   return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
@@ -314,24 +200,20 @@ static tn_status make_numbers(tn__slice proto, const parsed *t, tn_tensor **out,
 {
   tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
   if (st != TN_OK || t->count == 0) return st;
-  size_t element = tn_dtype_size(t->dtype);
-  sink s = { .to = (*out)->data,
-             .size = element / t->src.parts,
-             .limit = (size_t)t->count * t->src.parts,
-             .dtype = t->dtype };
-  put_values(proto, t, &s);
-  repeat_last((*out)->data, element, s.n / t->src.parts * element, t->bytes);
+  size_t element = tn_dtype_size(t->dtype), parts = t->field.parts;
+  size_t written = tn__values_store(proto, t->dtype, (*out)->data, (size_t)t->count * parts);
+  repeat_last((*out)->data, element, written / parts * element, t->bytes);
   return TN_OK;
 }
 
 /* Whether all values are of a fixed size and in one run of bytes, so that they can be used in place. */
 static bool one_run(tn__slice proto, const parsed *t, tn__slice *run)
 {
-  if (t->src.wire == TN__WIRE_VARINT) return false;
+  if (t->field.wire == TN__WIRE_VARINT) return false;
   tn__wire w = tn__wire_read(proto);
-  while (tn__wire_next(&w) && w.field != t->src.field) { }
+  while (tn__wire_next(&w) && w.field != t->field.number) { }
   *run = (tn__slice){ w.bytes.data, t->bytes };
-  return tn__wire_is(&w, t->src.field, TN__WIRE_BYTES) && w.bytes.size >= t->bytes;
+  return tn__wire_is(&w, t->field.number, TN__WIRE_BYTES) && w.bytes.size >= t->bytes;
 }
 
 /* ---- strings ---- */
@@ -359,7 +241,7 @@ static tn_status make_strings(tn__slice proto, const parsed *t, tn_tensor **out,
   int64_t i = 0;
   tn__wire w = tn__wire_read(proto);
   while (st == TN_OK && i < t->count && tn__wire_next(&w)) {
-    if (!tn__wire_is(&w, T_STRING, TN__WIRE_BYTES)) continue;
+    if (!tn__wire_is(&w, TN__TENSOR_STRING, TN__WIRE_BYTES)) continue;
     text = w.bytes;
     st = tn_tensor_set_string(tensor, i++, text.data, text.size, err);
   }
@@ -401,20 +283,14 @@ static tn_status make_strings_from_content(const parsed *t, tn_tensor **out, tn_
 
 /* ---- the tensor ---- */
 
-/* Whether every byte pattern is a valid element. Elements of the other types must be masked. */
-static bool is_wide(tn_dtype dtype)
-{
-  return dtype != TN_BOOL && dtype != TN_UINT4 && dtype != TN_UINT2 && dtype != TN_INT4 && dtype != TN_INT2;
-}
-
 /* Whether the bytes are valid elements without masking. Signed types are rare enough to be masked always. */
 static bool all_narrow(tn_dtype dtype, tn__slice bytes)
 {
   unsigned char any = 0;
-  if (is_wide(dtype)) return true;
+  if (!tn__values_masked(dtype)) return true;
   if (dtype == TN_INT4 || dtype == TN_INT2) return false;
   for (size_t i = 0; i < bytes.size; i++) any |= (unsigned char)bytes.data[i];
-  return narrow(dtype, any) == any;
+  return tn__values_narrow(dtype, any) == any;
 }
 
 static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, tn_error *err)
@@ -422,7 +298,8 @@ static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, 
   tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
   if (st != TN_OK) return st;
   unsigned char *to = (*out)->data;
-  for (size_t i = 0; i < bytes.size; i++) to[i] = (unsigned char)narrow(t->dtype, (unsigned char)bytes.data[i]);
+  for (size_t i = 0; i < bytes.size; i++)
+    to[i] = (unsigned char)tn__values_narrow(t->dtype, (unsigned char)bytes.data[i]);
   return TN_OK;
 }
 
@@ -437,7 +314,7 @@ static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *ho
                         bytes.size, t->bytes, tn__format_shape(shape, sizeof shape, t->dims, t->rank),
                         tn_dtype_name(t->dtype));
   }
-  if (take && bytes.size >= TN__BYTES_PART && is_wide(t->dtype)) {
+  if (take && bytes.size >= TN__BYTES_PART && !tn__values_masked(t->dtype)) {
     tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
     if (st == TN_OK) st = tn__bytes_take(holder, bytes.data, bytes.size, (*out)->data, err);
     if (st == TN_OK) return st;
@@ -459,7 +336,7 @@ static tn_status decode(tn__slice proto, tn_buffer *holder, bool take, tn_tensor
   *out = NULL;
   tn_status st = parse(proto, &t, err);
   if (st != TN_OK) return st;
-  if (t.src.field == 0)
+  if (t.field.number == 0)
     return tn_error_set(err, TN_UNIMPLEMENTED, "a constant of type %s is not supported", tn_dtype_name(t.dtype));
   if (t.content.size > 0)
     return t.dtype == TN_STRING ? make_strings_from_content(&t, out, err) :
@@ -487,7 +364,7 @@ tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *er
   parsed t = { .dtype = TN_DTYPE_INVALID };
   *out = NULL;
   tn_status st = parse(proto, &t, err);
-  bool plain = t.src.field != 0 && t.dtype != TN_STRING && is_wide(t.dtype);
+  bool plain = t.field.number != 0 && t.dtype != TN_STRING && !tn__values_masked(t.dtype);
   if (st != TN_OK || !plain || t.content.size < TN__BYTES_PART || t.content.size != t.bytes) return st;
   return tn__tensor_outline(t.dtype, t.dims, t.rank, t.count, t.bytes, out, err);
 }
