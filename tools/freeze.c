@@ -82,9 +82,12 @@ static tn_status freeze(const request *r, tn_error *err)
 static int run(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "output", required_argument, NULL, 'o' },     { "signature", required_argument, NULL, 's' },
-    { "tags", required_argument, NULL, 't' },       { "checkpoint", required_argument, NULL, 'c' },
-    { "inline", no_argument, NULL, 'i' },           { "runtime", required_argument, NULL, 'r' },
+    { "output", required_argument, NULL, 'o' },
+    { "signature", required_argument, NULL, 's' },
+    { "tags", required_argument, NULL, 't' },
+    { "checkpoint", required_argument, NULL, 'c' },
+    { "inline", no_argument, NULL, 'i' },
+    { "runtime", required_argument, NULL, 'r' },
     { NULL, 0, NULL, 0 },
   };
   request r;

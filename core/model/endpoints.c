@@ -58,7 +58,8 @@ tn_status tn__model_tensors(const tn_model *model, const tn__signature_def *s, b
     else if (s != NULL) e = find(s->inputs, s->n_inputs, keys[i]);
     tensors[i] = e != NULL ? e->tensor : keys[i];
     /* Without a signature the session checks the names. */
-    if (s != NULL && e == NULL && tn__node_of(model->graph, keys[i]) == NULL) return no_key(model, s, outputs, keys[i], err);
+    if (s != NULL && e == NULL && tn__node_of(model->graph, keys[i]) == NULL)
+      return no_key(model, s, outputs, keys[i], err);
   }
   return TN_OK;
 }
@@ -69,8 +70,8 @@ bool tn__endpoint_has_default(const tn_model *model, const tn__endpoint *endpoin
   return op != NULL && strcmp(tn_operation_type(op), "PlaceholderWithDefault") == 0;
 }
 
-tn_status tn__model_check_inputs(const tn_model *model, const tn__signature_def *s, const char *const *tensors, size_t n,
-                                 tn_error *err)
+tn_status tn__model_check_inputs(const tn_model *model, const tn__signature_def *s, const char *const *tensors,
+                                 size_t n, tn_error *err)
 {
   for (size_t i = 0; s != NULL && i < s->n_inputs; i++) {
     bool fed = false;

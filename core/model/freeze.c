@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Freezing a signature: the public call, and the new graph. Nodes and functions are written as a GraphDef, which is imported.
- * The values of variables and large constants are not written: their operations share the tensors. */
+/* Freezing a signature: the public call, and the new graph. Nodes and functions are written as a GraphDef, which is
+ * imported. The values of variables and large constants are not written: their operations share the tensors. */
 #include <core/model/freeze.h>
 
 #include <string.h>
@@ -12,8 +12,9 @@ static tn_status check(const tn_session *session, uint32_t flags, const tn_graph
   if ((flags & ~(uint32_t)TN_FREEZE_INLINE) != 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_model_freeze: unknown flags 0x%x", flags);
   if (tn_session_model(session) == NULL)
-    return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "the session is not of a model, so it has no signature to freeze: make it with tn_model_session");
+    return tn_error_set(
+        err, TN_FAILED_PRECONDITION,
+        "the session is not of a model, so it has no signature to freeze: make it with tn_model_session");
   return TN_OK;
 }
 
@@ -70,7 +71,8 @@ typedef struct step {
 } step;
 
 /* Adds a node and what it needs, inputs first. `stack` has room for all nodes. */
-static void order_from(const tn__freeze_body *body, uint32_t root, uint8_t *seen, step *stack, uint32_t *order, size_t *n)
+static void order_from(const tn__freeze_body *body, uint32_t root, uint8_t *seen, step *stack, uint32_t *order,
+                       size_t *n)
 {
   size_t depth = 0;
   if (seen[root]) return;
@@ -98,7 +100,8 @@ static tn_status order_nodes(tn__freeze *fz, uint32_t **order)
   *order = tn__arena_array(&fz->arena, body->n_nodes, sizeof **order);
   uint8_t *seen = tn__arena_array(&fz->arena, body->n_nodes, sizeof *seen);
   step *stack = tn__alloc_array(body->n_nodes, sizeof *stack);
-  tn_status st = *order == NULL || seen == NULL || (stack == NULL && body->n_nodes > 0) ? tn__freeze_no_memory(fz) : TN_OK;
+  tn_status st =
+      *order == NULL || seen == NULL || (stack == NULL && body->n_nodes > 0) ? tn__freeze_no_memory(fz) : TN_OK;
   for (size_t i = 0; st == TN_OK && i < body->n_results; i++)
     order_from(body, body->results[i].from, seen, stack, *order, &n);
   for (uint32_t i = 0; st == TN_OK && i < body->n_nodes; i++) order_from(body, i, seen, stack, *order, &n);
@@ -151,8 +154,12 @@ static tn_status import(tn__freeze *fz, tn_graph *graph, tn__sink *s)
 {
   tn_buffer *file;
   const tn__slice bytes = { s->data, s->used };
-  const tn_buffer_desc desc = { .struct_size = sizeof desc, .ownership = TN_BUFFER_IMMUTABLE, .data = s->data,
-                                .bytes = s->used, .release = release, .user = s->data };
+  const tn_buffer_desc desc = { .struct_size = sizeof desc,
+                                .ownership = TN_BUFFER_IMMUTABLE,
+                                .data = s->data,
+                                .bytes = s->used,
+                                .release = release,
+                                .user = s->data };
   tn_status st = tn_buffer_create(&desc, &file, fz->err);
   if (st != TN_OK) return st;
   s->data = NULL;
@@ -176,8 +183,10 @@ static tn_status make_graph(tn__freeze *fz, tn_graph **out)
   if (st == TN_OK) st = s.status;
   if (st == TN_OK) st = import(fz, graph, &s);
   tn__sink_fini(&s);
-  if (st == TN_OK) *out = graph;
-  else tn_graph_unref(graph);
+  if (st == TN_OK)
+    *out = graph;
+  else
+    tn_graph_unref(graph);
   return st;
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Freezing: a new graph of one signature, in which variables are constants.
  *
- * A body is a list of nodes with their edges: that of a function of the library, or the main body, which has the nodes of the
- * model's graph that the signature's outputs need. Function bodies are numbered texts that are parsed once. What a body
- * becomes depends on which arguments are variables, so a use is a body together with the types of its arguments; uses
- * with equal types are one object and become one function. A type is the dtype and shape of a variable's value.
+ * A body is a list of nodes with their edges: that of a function of the library, or the main body, which has the nodes
+ * of the model's graph that the signature's outputs need. A body is parsed once. What it becomes depends on which of
+ * its arguments are variables, so a use is a body together with the types of its arguments; uses with equal types are
+ * one object and become one function. A type is the dtype and shape of a variable's value.
  *
  * Steps: the main body is collected, with TN_FREEZE_INLINE also from the bodies of called functions (freeze_main.c,
  * freeze_inline.c); variables are traced from their nodes to the nodes that read them, through calls (freeze_flow.c);
  * uses get names (freeze_functions.c); nodes and functions are written with each variable as a plain value
  * (freeze_node.c, freeze_attr.c, freeze_functions.c), and imported into the new graph (freeze.c).
  *
- * Files, from the bottom up: freeze_kind, freeze_body, freeze_inline, freeze_main, freeze_flow, freeze_attr, freeze_node,
- * freeze_functions, freeze. One thread uses all of it. */
+ * Files, from the bottom up: freeze_kind, freeze_body, freeze_inline, freeze_main, freeze_flow, freeze_attr,
+ * freeze_node, freeze_functions, freeze. One thread uses all of it. */
 #ifndef TN_CORE_MODEL_FREEZE_H
 #define TN_CORE_MODEL_FREEZE_H
 
@@ -27,8 +27,8 @@
 /* Fields of GraphDef, FunctionDefLibrary, NodeDef and its map of attributes, AttrValue and its list, NameAttrList,
  * TensorShapeProto. */
 enum { TN__FZ_G_NODE = 1, TN__FZ_G_LIBRARY = 2, TN__FZ_G_VERSIONS = 4, TN__FZ_LIB_FUNCTION = 1 };
-enum { TN__FZ_N_NAME = 1, TN__FZ_N_OP = 2, TN__FZ_N_INPUT = 3, TN__FZ_N_DEVICE = 4, TN__FZ_N_ATTR = 5, TN__FZ_N_TYPE = 7,
-       TN__FZ_KEY = 1, TN__FZ_VALUE = 2 };
+enum { TN__FZ_N_NAME = 1, TN__FZ_N_OP = 2, TN__FZ_N_INPUT = 3, TN__FZ_N_DEVICE = 4, TN__FZ_N_ATTR = 5,
+       TN__FZ_N_TYPE = 7, TN__FZ_KEY = 1, TN__FZ_VALUE = 2 };
 enum { TN__FZ_A_LIST = 1, TN__FZ_A_S = 2, TN__FZ_A_I = 3, TN__FZ_A_TYPE = 6, TN__FZ_A_SHAPE = 7, TN__FZ_A_TENSOR = 8,
        TN__FZ_A_FUNC = 10, TN__FZ_L_S = 2, TN__FZ_L_TYPE = 6, TN__FZ_L_SHAPE = 7, TN__FZ_L_FUNC = 9 };
 enum { TN__FZ_F_NAME = 1, TN__FZ_F_ATTR = 2, TN__FZ_S_DIM = 2, TN__FZ_S_UNKNOWN = 3, TN__FZ_D_SIZE = 1 };
@@ -73,7 +73,10 @@ typedef struct tn__freeze_op {
 const tn__freeze_op *tn__freeze_op_of(tn__slice op);
 static inline bool tn__freeze_calls(uint8_t kind) { return kind >= TN__FREEZE_CALL; }
 /* Whether the kind only reads a variable. */
-static inline bool tn__freeze_reads(uint8_t kind) { return kind >= TN__FREEZE_READ && kind <= TN__FREEZE_IS_SET_REFERENCE; }
+static inline bool tn__freeze_reads(uint8_t kind)
+{
+  return kind >= TN__FREEZE_READ && kind <= TN__FREEZE_IS_SET_REFERENCE;
+}
 static inline bool tn__freeze_is_variable(uint8_t kind)
 {
   return kind == TN__FREEZE_HANDLE || kind == TN__FREEZE_REFERENCE;
@@ -92,7 +95,7 @@ bool tn__freeze_has_effect(tn__slice op);
 /* An input of a node: an output of the node `from` of the same body. */
 typedef struct tn__freeze_edge {
   uint32_t from, port; /* from is TN__FREEZE_NONE if the body has no such node */
-  tn__slice text; /* in a function: the input as the node names it; no data in the main body */
+  tn__slice text;      /* in a function: the input as the node names it; no data in the main body */
 } tn__freeze_edge;
 
 /* A function that a node calls. */
@@ -110,11 +113,11 @@ typedef struct tn__freeze_node {
   bool by_reference; /* main body: a large constant, whose tensor the new graph shares; without bytes */
   bool left_out;     /* main body: nothing needs it after all */
   tn__slice name, op;
-  tn__slice device; /* main body: the device if the bytes name none */
-  tn__slice bytes;  /* a NodeDef; its name and inputs do not count in the main body */
-  const tn_operation *operation; /* main body, and variables; NULL: none */
-  tn_tensor *value;              /* of a variable, once it was read; owned */
-  uint32_t value_type;           /* the type of the value */
+  tn__slice device;                   /* main body: the device if the bytes name none */
+  tn__slice bytes;                    /* a NodeDef; its name and inputs do not count in the main body */
+  const tn_operation *operation;      /* main body, and variables; NULL: none */
+  tn_tensor *value;                   /* of a variable, once it was read; owned */
+  uint32_t value_type;                /* the type of the value */
   uint32_t first, n_data, n_controls; /* edges: data, then controls */
   uint32_t first_call, n_calls;
 } tn__freeze_node;
@@ -129,18 +132,18 @@ typedef struct tn__freeze_body {
   size_t n_results;
   tn__freeze_call *calls;
   size_t n_calls, call_room;
-  tn__map names;      /* node numbers plus 1 */
-  uint32_t *readers;  /* numbers of data edges, sorted by the node that they come from */
-  uint32_t *first_reader; /* for each node, and one more; NULL: not made yet */
-  uint32_t *edge_node;    /* the node that each edge leads to */
+  tn__map names;                      /* node numbers plus 1 */
+  uint32_t *readers;                  /* numbers of data edges, sorted by the node that they come from */
+  uint32_t *first_reader;             /* for each node, and one more; NULL: not made yet */
+  uint32_t *edge_node;                /* the node that each edge leads to */
   struct tn__freeze_callers *callers; /* bodies with calls of this one; temporary */
-  size_t n_named;       /* names that were tried for its uses */
-  bool gives_resources; /* an output of the function is a resource */
+  size_t n_named;                     /* names that were tried for its uses */
+  bool gives_resources;               /* an output of the function is a resource */
   bool has_variables;
   bool has_unknown; /* an op is not registered */
-  bool has_lists; /* an argument of the function is a list */
-  bool has_effect; /* one of its own nodes has state or effects even if variables are values */
-  bool impure;     /* that, or a function that it calls is impure */
+  bool has_lists;   /* an argument of the function is a list */
+  bool has_effect;  /* one of its own nodes has state or effects even if variables are values */
+  bool impure;      /* that, or a function that it calls is impure */
 } tn__freeze_body;
 
 typedef struct tn__freeze_callers {
@@ -166,14 +169,14 @@ typedef struct tn__freeze_mark {
 typedef struct tn__freeze_use {
   tn__freeze_body *body;
   uint32_t *arguments, *results;   /* their types */
-  uint32_t **bound;                /* for each node the types of its n_ports outputs; NULL: none is a variable */
+  uint32_t **bound;                /* for each node the types of its outputs that may be variables; NULL: none is */
   struct tn__freeze_use **callees; /* for each call of the body; NULL: the library has no such function */
   enum { TN__FREEZE_NEW, TN__FREEZE_BEGUN, TN__FREEZE_DONE } state;
-  tn__freeze_mark *marks; /* outputs that were found to be variables, and whose readers were not visited; a heap block */
+  tn__freeze_mark *marks; /* outputs found to be variables whose readers were not visited; a heap block */
   size_t n_marks, mark_room;
   uint32_t *waiting; /* calls whose function gives resources, and whose results are not known; a heap block */
   size_t n_waiting, waiting_room;
-  struct tn__freeze_use *next;  /* of all uses */
+  struct tn__freeze_use *next; /* of all uses */
   struct tn__freeze_uses *callers;
   bool reached, changed, pure;
   const char *name; /* of the function that it becomes */
@@ -190,20 +193,20 @@ typedef struct tn__freeze {
   tn_graph *graph; /* the model's */
   const tn__signature_def *signature;
   bool inlines;
-  bool has_flow;    /* the model's graph has branches or loops that are made of nodes */
-  tn__arena arena;  /* of everything that has no other owner */
+  bool has_flow;   /* the model's graph has branches or loops that are made of nodes */
+  tn__arena arena; /* of everything that has no other owner */
   tn__freeze_body *main;
   tn__freeze_use *main_use;
-  tn__map bodies;   /* tn__freeze_body by the name of its function */
+  tn__map bodies;        /* tn__freeze_body by the name of its function */
   tn__freeze_body **all; /* the same, n_bodies */
   size_t n_bodies, body_room;
   tn__freeze_type *types;
   size_t n_types, type_room;
   tn__map uses; /* by body and arguments */
   tn__freeze_use *first_use, **last_use;
-  tn__map taken; /* names of functions that were given, and of calls that were replaced */
+  tn__map taken;                   /* names of functions that were given, and of calls that were replaced */
   struct tn__freeze_scope *scopes; /* all of freeze_inline.c */
-  size_t n_made; /* nodes, counted against TN__FREEZE_NODES */
+  size_t n_made;                   /* nodes, counted against TN__FREEZE_NODES */
   tn_error *err;
 } tn__freeze;
 
@@ -212,8 +215,8 @@ tn_status tn__freeze_no_memory(tn__freeze *fz);
 tn_status tn__freeze_count(tn__freeze *fz, size_t n);
 /* Copies a text, NUL-terminated, to the arena; "a" and "b" joined. NULL: out of memory. */
 const char *tn__freeze_join(tn__freeze *fz, tn__slice a, tn__slice b);
-/* Returns the name, or NAME_1, NAME_2, ... that the body does not have yet, and for the main body the model's graph neither.
- * NULL: out of memory. */
+/* Returns the name, or NAME_1, NAME_2, ... that the body does not have yet, and for the main body the model's graph
+ * neither. NULL: out of memory. */
 const char *tn__freeze_unique(tn__freeze *fz, const tn__freeze_body *body, const char *name);
 /* Begins a message about a node: "node 'x' (Op)", "function 'f': node 'x' (Op)"; also sets the error's node. */
 tn_status tn__freeze_refuse(tn__freeze *fz, const tn__freeze_body *body, const tn__freeze_node *node, tn_status code,
@@ -249,14 +252,14 @@ typedef struct tn__freeze_scope {
   uint32_t *first_input; /* for each argument operation of f the number of its first tensor */
   uint32_t *arguments;   /* for each of its tensors 1 + the node that hands it in; 0: none yet */
   uint32_t join, gate;   /* 1 + their nodes; 0: none yet */
-  bool effects;  /* the call does more than to compute its outputs */
-  bool gated;    /* the call waits for others */
-  bool anchored; /* nodes without inputs must not run unless the call does */
-  bool has_flow; /* the function's body has branches or loops made of nodes */
+  bool effects;          /* the call does more than to compute its outputs */
+  bool gated;            /* the call waits for others */
+  bool anchored;         /* nodes without inputs must not run unless the call does */
+  bool has_flow;         /* the function's body has branches or loops made of nodes */
 } tn__freeze_scope;
 
-/* Whether an operation is a call to be replaced. A function with ops that are not registered stays one: the order of their
- * outputs, which a function names, is not known. */
+/* Whether an operation is a call to be replaced. A function with ops that are not registered stays one: the order of
+ * their outputs, which a function names, is not known. */
 bool tn__freeze_is_inlined(const tn__freeze *fz, const tn_operation *op);
 /* Returns the scope of a call, made at the first call. TN_UNIMPLEMENTED: its function calls itself. */
 tn_status tn__freeze_scope_get(tn__freeze *fz, tn__map *scopes, tn__freeze_scope *parent, tn_operation *call,
@@ -264,7 +267,8 @@ tn_status tn__freeze_scope_get(tn__freeze *fz, tn__map *scopes, tn__freeze_scope
 void tn__freeze_scopes_fini(tn__freeze *fz);
 /* Whether one of the targets of the scope's function must run although nothing needs its outputs. */
 bool tn__freeze_is_effect(const tn__freeze_scope *scope, const tn_operation *op);
-/* The name of a scope's operation in the new graph, that is CALL/NAME; scope NULL: the name itself. NULL: out of memory. */
+/* The name of a scope's operation in the new graph, that is CALL/NAME; scope NULL: the name itself. NULL: out of
+ * memory. */
 const char *tn__freeze_inner_name(tn__freeze *fz, const tn__freeze_scope *scope, const char *name);
 /* Whether a graph has branches or loops that are made of nodes. */
 bool tn__freeze_has_flow(const tn_graph *graph);
@@ -286,7 +290,10 @@ tn_status tn__freeze_plain_use(tn__freeze *fz, const tn__freeze_body *body, cons
 void tn__freeze_use_fini(tn__freeze_use *use);
 /* The type of an edge's value in a use, 0: it is no variable. */
 uint32_t tn__freeze_bound(const tn__freeze_use *use, const tn__freeze_edge *edge);
-static inline const tn__freeze_type *tn__freeze_type_of(const tn__freeze *fz, uint32_t type) { return &fz->types[type - 1]; }
+static inline const tn__freeze_type *tn__freeze_type_of(const tn__freeze *fz, uint32_t type)
+{
+  return &fz->types[type - 1];
+}
 
 /* ---- freeze_attr.c ---- */
 
@@ -323,8 +330,8 @@ void tn__freeze_put_scalar(tn__sink *s, const char *name, tn_dtype dtype, uint32
 void tn__freeze_put_shape(tn__sink *s, const char *name, const int64_t *dims, int32_t rank);
 /* Writes the shape of a type as a field. */
 void tn__freeze_put_type_shape(tn__sink *s, uint32_t field, const tn__freeze_type *type);
-/* Copies the attributes of the node's bytes. `edit` writes an attribute in another form or leaves it out, and then returns
- * true. */
+/* Copies the attributes of the node's bytes. `edit` writes an attribute in another form or leaves it out, and then
+ * returns true. */
 typedef bool (*tn__freeze_edit)(tn__freeze_writer *w, tn__slice key, tn__slice value);
 void tn__freeze_copy_attrs(tn__freeze_writer *w, tn__freeze_edit edit);
 /* Edits. private: leaves out all but those that every op may have. */

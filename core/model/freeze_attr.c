@@ -131,8 +131,10 @@ void tn__freeze_copy_attrs(tn__freeze_writer *w, tn__freeze_edit edit)
   while (tn__wire_next(&node)) {
     if (!tn__wire_is(&node, TN__FZ_N_ATTR, TN__WIRE_BYTES)) continue;
     tn__slice key = tn__field_text(node.bytes, TN__FZ_KEY), value = tn__field_text(node.bytes, TN__FZ_VALUE);
-    if (w->use->body->function == NULL && tn__slice_is(key, "_class")) put_class(w, key, value);
-    else if (edit == NULL || !edit(w, key, value)) copy_field(w->s, &node);
+    if (w->use->body->function == NULL && tn__slice_is(key, "_class"))
+      put_class(w, key, value);
+    else if (edit == NULL || !edit(w, key, value))
+      copy_field(w->s, &node);
   }
 }
 
@@ -199,8 +201,10 @@ static void put_shapes(tn__freeze_writer *w, tn__slice key, tn__slice value, boo
   while (tn__wire_next(&items)) {
     if (!tn__wire_is(&items, TN__FZ_L_SHAPE, TN__WIRE_BYTES)) continue;
     const tn__freeze_type *type = item_type(w, output, i++);
-    if (type == NULL) copy_field(w->s, &items);
-    else tn__freeze_put_type_shape(w->s, TN__FZ_L_SHAPE, type);
+    if (type == NULL)
+      copy_field(w->s, &items);
+    else
+      tn__freeze_put_type_shape(w->s, TN__FZ_L_SHAPE, type);
   }
   tn__sink_end(w->s, list);
   tn__freeze_close_attr(w->s, places);

@@ -35,7 +35,8 @@ static bool is_taken(const tn__freeze *fz, const tn__freeze_body *body, const ch
 {
   size_t size = strlen(name);
   if (tn__map_get(&body->names, name, size) != NULL) return true;
-  return body->function == NULL && (tn__map_get(&fz->taken, name, size) != NULL || tn_graph_find(fz->graph, name) != NULL);
+  return body->function == NULL &&
+         (tn__map_get(&fz->taken, name, size) != NULL || tn_graph_find(fz->graph, name) != NULL);
 }
 
 const char *tn__freeze_unique(tn__freeze *fz, const tn__freeze_body *body, const char *name)
@@ -60,8 +61,8 @@ tn_status tn__freeze_refuse(tn__freeze *fz, const tn__freeze_body *body, const t
   const char *function = body->function == NULL ? NULL : tn_function_name(body->function);
   int name = node->name.size > 300 ? 300 : (int)node->name.size, op = node->op.size > 100 ? 100 : (int)node->op.size;
   tn_error_set(fz->err, code, "%s%.200s%snode '%.*s' (%.*s) %s", function == NULL ? "" : "function '",
-               function == NULL ? "" : function, function == NULL ? "" : "': ", name, node->name.data, op, node->op.data,
-               text);
+               function == NULL ? "" : function, function == NULL ? "" : "': ", name, node->name.data, op,
+               node->op.data, text);
   tn_error_set_node(fz->err, node->name.data);
   return code;
 }
@@ -111,8 +112,9 @@ static tn_status add_gradient(tn__freeze *fz, tn__freeze_body *body, tn__freeze_
 static tn_status add_function(tn__freeze *fz, tn__freeze_body *body, uint32_t node, tn__slice attr, tn__slice func,
                               unsigned depth)
 {
-  const tn__freeze_call call = { .node = node, .nested = depth > 0, .attr = attr,
-                                 .name = tn__field_text(func, TN__FZ_F_NAME) };
+  const tn__freeze_call call = {
+    .node = node, .nested = depth > 0, .attr = attr, .name = tn__field_text(func, TN__FZ_F_NAME)
+  };
   tn_status st = add_call(fz, body, call);
   if (st == TN_OK) st = add_gradient(fz, body, call);
   tn__wire w = tn__wire_read(func);
@@ -141,7 +143,8 @@ tn_status tn__freeze_set_op(tn__freeze *fz, tn__freeze_body *body, uint32_t numb
 {
   tn__freeze_node *node = body->nodes[number];
   const tn__freeze_op *row = tn__freeze_op_of(op);
-  if (tn__freeze_is_variable(row->kind) && !tn__is_variable(node->operation)) row = tn__freeze_op_of((tn__slice){ "", 0 });
+  if (tn__freeze_is_variable(row->kind) && !tn__is_variable(node->operation))
+    row = tn__freeze_op_of((tn__slice){ "", 0 });
   node->op = op;
   node->row = row;
   node->kind = row->kind;
@@ -176,8 +179,10 @@ tn_status tn__freeze_index_readers(tn__freeze *fz, tn__freeze_body *body)
         uint32_t from = body->edges[e].from;
         body->edge_node[e] = (uint32_t)i;
         if (from == TN__FREEZE_NONE) continue;
-        if (pass == 0) first[from]++;
-        else body->readers[--first[from]] = e;
+        if (pass == 0)
+          first[from]++;
+        else
+          body->readers[--first[from]] = e;
       }
     }
     for (size_t i = 1; pass == 0 && i <= n; i++) first[i] += first[i - 1];
@@ -232,14 +237,15 @@ static tn_status add_nodes(tn__freeze *fz, tn__freeze_body *body)
     if (st != TN_OK) return st;
     tn__freeze_node *node = body->nodes[body->n_nodes - 1];
     node->bytes = w.bytes;
-    if (tn__freeze_is_variable(tn__freeze_op_of(tn__slice_of(op))->kind)) st = tn_function_node(f, i, &node->operation, fz->err);
+    if (tn__freeze_is_variable(tn__freeze_op_of(tn__slice_of(op))->kind))
+      st = tn_function_node(f, i, &node->operation, fz->err);
     if (st == TN_OK) st = tn__freeze_set_op(fz, body, (uint32_t)(body->n_nodes - 1), tn__slice_of(op));
   }
   return st;
 }
 
-/* Finds the number of an output that may be a variable, of a node whose outputs have names. The search is counted, because a
- * function may have very many outputs. */
+/* Finds the number of an output that may be a variable, of a node whose outputs have names. The search is counted,
+ * because a function may have very many outputs. */
 static tn_status find_port(tn__freeze *fz, const tn__freeze_node *from, const tn__function_edge *edge, uint32_t *out)
 {
   bool second = tn__slice_is(edge->output, "output_true") || tn__slice_is(edge->output, "value_index");

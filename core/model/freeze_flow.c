@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces variables: which outputs are the resource of, or a reference to, a variable.
  *
- * In a use this is a walk forward from variables and arguments: a marked output marks the outputs of the nodes that hand it
- * on, until all readers of marked outputs were visited. A reader that does not hand it on must be one that needs only the
- * value. A call whose function returns resources waits until the function's use is done: such uses are done first, on a
- * stack. All other called uses are done later. */
+ * In a use this is a walk forward from variables and arguments: a marked output marks the outputs of the nodes that
+ * hand it on, until all readers of marked outputs were visited. A reader that does not hand it on must be one that
+ * needs only the value. A call whose function returns resources waits until the function's use is done: such uses are
+ * done first, on a stack. All other called uses are done later. */
 #include <core/model/freeze.h>
 
 #include <string.h>
@@ -23,7 +23,8 @@ static tn_status number_of(tn__freeze *fz, const tn__freeze_type *type, uint32_t
     *out = (uint32_t)(i + 1);
     if (is_same(&fz->types[i], type)) return TN_OK;
   }
-  if (!tn__grow((void **)&fz->types, &fz->type_room, fz->n_types + 1, sizeof *fz->types)) return tn__freeze_no_memory(fz);
+  if (!tn__grow((void **)&fz->types, &fz->type_room, fz->n_types + 1, sizeof *fz->types))
+    return tn__freeze_no_memory(fz);
   fz->types[fz->n_types++] = *type;
   *out = (uint32_t)fz->n_types;
   return TN_OK;
@@ -59,8 +60,10 @@ static tn_status type_variable(tn__freeze *fz, const tn__freeze_body *body, tn__
   if (node->value_type != 0) return TN_OK;
   tn_status st = read_value(fz, body, node);
   if (st != TN_OK) return st;
-  const tn__freeze_type type = { .dtype = tn_tensor_dtype(node->value), .is_reference = node->kind == TN__FREEZE_REFERENCE,
-                                 .rank = tn_tensor_rank(node->value), .dims = tn_tensor_dims(node->value),
+  const tn__freeze_type type = { .dtype = tn_tensor_dtype(node->value),
+                                 .is_reference = node->kind == TN__FREEZE_REFERENCE,
+                                 .rank = tn_tensor_rank(node->value),
+                                 .dims = tn_tensor_dims(node->value),
                                  .variable = variable_name(node->operation) };
   return number_of(fz, &type, &node->value_type);
 }
@@ -144,7 +147,8 @@ static tn_status mark(tn__freeze *fz, tn__freeze_use *use, uint32_t number, uint
     return tn__freeze_refuse(fz, use->body, node, TN_UNIMPLEMENTED,
                              "chooses between variables of different types or shapes, '%.200s' and '%.200s'",
                              tn__freeze_type_of(fz, *bound)->variable, tn__freeze_type_of(fz, type)->variable);
-  if (!tn__grow((void **)&use->marks, &use->mark_room, use->n_marks + 1, sizeof *use->marks)) return tn__freeze_no_memory(fz);
+  if (!tn__grow((void **)&use->marks, &use->mark_room, use->n_marks + 1, sizeof *use->marks))
+    return tn__freeze_no_memory(fz);
   *bound = type;
   use->marks[use->n_marks++] = (tn__freeze_mark){ number, port };
   return TN_OK;
@@ -171,7 +175,8 @@ static tn_status refuse_reader(tn__freeze *fz, const tn__freeze_use *use, const 
   return tn__freeze_refuse(fz, use->body, node, TN_UNIMPLEMENTED,
                            "needs variable '%.300s' itself and not only its value, because it may assign to it, but a "
                            "frozen graph has no variables: freeze a signature that only reads them, or save the model "
-                           "with tn_model_save", tn__freeze_type_of(fz, type)->variable);
+                           "with tn_model_save",
+                           tn__freeze_type_of(fz, type)->variable);
 }
 
 /* Whether an input of an op is a reference. The schema's arguments are counted only up to a list. */
@@ -219,7 +224,8 @@ static tn_status visit_resource(tn__freeze *fz, tn__freeze_use *use, uint32_t nu
   case TN__FREEZE_CALL:
   case TN__FREEZE_OWN_CALL:
   case TN__FREEZE_BRANCH:
-    return input < tn__freeze_first(node->kind) ? refuse_reader(fz, use, node, type) : wait_for_results(fz, use, number);
+    return input < tn__freeze_first(node->kind) ? refuse_reader(fz, use, node, type)
+                                                : wait_for_results(fz, use, number);
   default:
     if (!tn__freeze_reads(node->kind) || input > 0) return refuse_reader(fz, use, node, type);
     bool indexes = node->kind == TN__FREEZE_GATHER || node->kind == TN__FREEZE_GATHER_ND;
@@ -247,13 +253,19 @@ static tn_status spread(tn__freeze *fz, tn__freeze_use *use)
 
 /* ---- calls ---- */
 
-/* A list that a node passes as one edge would shift the arguments after it. */
-static tn_status refuse_lists(tn__freeze *fz, const tn__freeze_use *use, const tn__freeze_node *node,
-                              const tn__freeze_body *callee)
+/* In lists the number of an input would not be that of an argument. */
+static tn_status refuse_call(tn__freeze *fz, const tn__freeze_use *use, const tn__freeze_node *node,
+                             const tn__freeze_body *callee)
 {
+  const char *name = tn_function_name(callee->function);
+  size_t passed = node->n_data - tn__freeze_first(node->kind);
+  if (passed != callee->n_arguments)
+    return tn__freeze_refuse(fz, use->body, node, TN_INVALID_ARGUMENT,
+                             "passes %zu values to function '%.200s', which takes %zu", passed, name,
+                             callee->n_arguments);
   return tn__freeze_refuse(fz, use->body, node, TN_UNIMPLEMENTED,
-                           "passes a variable to function '%.200s', whose arguments have lists or open types",
-                           tn_function_name(callee->function));
+                           "passes a variable to function '%.200s', whose arguments are lists or not of type resource",
+                           name);
 }
 
 /* The types that a call passes to its function. References are passed by value. */
@@ -266,7 +278,7 @@ static tn_status pass_arguments(tn__freeze *fz, const tn__freeze_use *use, const
     if (type == 0 || tn__freeze_type_of(fz, type)->is_reference) continue;
     bool fits = node->n_data - first == callee->n_arguments && !callee->has_lists;
     if (!fits || tn_function_input_dtype(callee->function, i - first) != TN_RESOURCE)
-      return refuse_lists(fz, use, node, callee);
+      return refuse_call(fz, use, node, callee);
     arguments[i - first] = type;
   }
   return TN_OK;
@@ -324,16 +336,18 @@ static tn_status begin(tn__freeze *fz, tn__freeze_use *use)
       type = node->value_type;
     }
     if (st == TN_OK && type != 0) st = mark(fz, use, i, 0, type);
-    if (st == TN_OK && tn__freeze_calls(node->kind) && node->kind != TN__FREEZE_LOOP)
-      st = wait_for_results(fz, use, i);
+    if (st == TN_OK && tn__freeze_calls(node->kind) && node->kind != TN__FREEZE_LOOP) st = wait_for_results(fz, use, i);
   }
   return st;
 }
 
 static const char *resource_word(tn__slice op)
 {
-  static const char *const words[][2] = { { "Table", "a table" }, { "Queue", "a queue" }, { "Iterator", "an iterator" },
-                                          { "VarHandle", "a variable without a name" }, { "Reader", "a reader" } };
+  static const char *const words[][2] = { { "Table", "a table" },
+                                          { "Queue", "a queue" },
+                                          { "Iterator", "an iterator" },
+                                          { "VarHandle", "a variable without a name" },
+                                          { "Reader", "a reader" } };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strstr(op.data, words[i][0]) != NULL) return words[i][1];
   return "a resource";
@@ -344,10 +358,11 @@ static tn_status refuse_resource(tn__freeze *fz, const tn__freeze_use *use, cons
   const char *word = resource_word(node->op);
   tn__slice name = tn__freeze_attr_text(node->bytes, "shared_name");
   if (name.size == 0) name = node->name;
-  return tn__freeze_refuse(fz, use->body, node, TN_UNIMPLEMENTED,
-                           "makes %s, '%.*s', which the outputs of signature '%.200s' need, but a frozen graph keeps only "
-                           "values: run the model itself, or freeze a signature without it", word,
-                           name.size > 200 ? 200 : (int)name.size, name.data, fz->signature->name);
+  return tn__freeze_refuse(
+      fz, use->body, node, TN_UNIMPLEMENTED,
+      "makes %s, '%.*s', which the outputs of signature '%.200s' need, but a frozen graph keeps only "
+      "values: run the model itself, or freeze a signature without it",
+      word, name.size > 200 ? 200 : (int)name.size, name.data, fz->signature->name);
 }
 
 static tn_status set_callees(tn__freeze *fz, tn__freeze_use *use)
@@ -356,7 +371,8 @@ static tn_status set_callees(tn__freeze *fz, tn__freeze_use *use)
   for (size_t i = 0; st == TN_OK && i < use->body->n_calls; i++) {
     const tn__freeze_call *call = &use->body->calls[i];
     const tn__freeze_node *node = use->body->nodes[call->node];
-    if (call->body != NULL) st = find_callee(fz, use, call, &use->callees[i]);
+    if (call->body != NULL)
+      st = find_callee(fz, use, call, &use->callees[i]);
     else if (tn__freeze_calls(node->kind))
       st = tn__freeze_refuse(fz, use->body, node, TN_NOT_FOUND, "calls function '%.*s', which the graph does not have",
                              call->name.size > 200 ? 200 : (int)call->name.size, call->name.data);
@@ -405,8 +421,10 @@ static tn_status run_stack(tn__freeze *fz, tn__freeze_use *first)
   size_t n = 0, room = 0;
   tn_status st = TN_OK;
   for (needs = first; st == TN_OK && (needs != NULL || n > 0);) {
-    if (needs != NULL && !tn__grow((void **)&stack, &room, n + 1, sizeof(tn__freeze_use *))) st = tn__freeze_no_memory(fz);
-    else if (needs != NULL) stack[n++] = needs;
+    if (needs != NULL && !tn__grow((void **)&stack, &room, n + 1, sizeof(tn__freeze_use *)))
+      st = tn__freeze_no_memory(fz);
+    else if (needs != NULL)
+      stack[n++] = needs;
     if (st == TN_OK) st = advance(fz, stack[n - 1], &needs);
     if (st == TN_OK && needs == NULL) n--;
   }

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of the new graph: one for each use that the main body reaches. A use in which nothing is a variable is the
- * function as it was; others get a new name, so that a process may have both. */
+/* The functions of the new graph: one for each use that the main body reaches. A use in which nothing is a variable is
+ * the function as it was; others get a new name, so that a process may have both. */
 #include <core/model/freeze.h>
 
 #include <string.h>
 
 /* Fields of FunctionDef, its signature (OpDef), an ArgDef; FunctionDefLibrary and GradientDef. */
 enum { F_SIGNATURE = 1, F_NODE = 3, F_RET = 4, F_ATTR = 5, F_ARG_ATTR = 7, F_RESOURCE_ID = 8 };
-enum { O_NAME = 1, O_INPUT = 2, O_OUTPUT = 3, O_STATEFUL = 17, A_TYPE = 3, A_HANDLE_DATA = 7, A_FULL_TYPE = 17,
-       LIB_GRADIENT = 2, GRADIENT_OF = 1, GRADIENT = 2 };
+enum {
+  O_NAME = 1,
+  O_INPUT = 2,
+  O_OUTPUT = 3,
+  O_STATEFUL = 17,
+  A_TYPE = 3,
+  A_HANDLE_DATA = 7,
+  A_FULL_TYPE = 17,
+  LIB_GRADIENT = 2,
+  GRADIENT_OF = 1,
+  GRADIENT = 2
+};
 
 /* ---- what a use becomes ---- */
 
@@ -50,7 +60,8 @@ static void spread_changes(tn__freeze *fz, tn__freeze_use **stack)
   }
 }
 
-/* Whether a use has no effects: its body has none if variables are values, and all resources that it gets are variables. */
+/* Whether a use has no effects: its body has none if variables are values, and all resources that it gets are
+ * variables. */
 static bool is_pure(const tn__freeze_use *use)
 {
   bool pure = !use->body->impure;
@@ -135,9 +146,12 @@ static void put_signature(const function_writer *f, tn__slice signature)
     bool input = tn__wire_is(&w, O_INPUT, TN__WIRE_BYTES) && n_inputs < use->body->n_arguments;
     bool output = tn__wire_is(&w, O_OUTPUT, TN__WIRE_BYTES) && n_outputs < use->body->n_results;
     bool left_out = w.field == O_NAME || (w.field == O_STATEFUL && use->pure);
-    if (input) put_argument(f, &w, use->arguments[n_inputs++]);
-    else if (output) put_argument(f, &w, use->results[n_outputs++]);
-    else if (!left_out) copy_field(f->s, &w);
+    if (input)
+      put_argument(f, &w, use->arguments[n_inputs++]);
+    else if (output)
+      put_argument(f, &w, use->results[n_outputs++]);
+    else if (!left_out)
+      copy_field(f->s, &w);
   }
   tn__sink_end(f->s, place);
 }
@@ -166,8 +180,10 @@ static void put_attr(const function_writer *f, const tn__wire *w)
   tn__wire items = tn__wire_read(tn__field_text(tn__field_text(w->bytes, TN__FZ_VALUE), TN__FZ_A_LIST));
   while (tn__wire_next(&items)) {
     uint32_t type = i < f->use->body->n_arguments ? f->use->arguments[i++] : 0;
-    if (type == 0) copy_field(f->s, &items);
-    else tn__freeze_put_type_shape(f->s, TN__FZ_L_SHAPE, tn__freeze_type_of(f->fz, type));
+    if (type == 0)
+      copy_field(f->s, &items);
+    else
+      tn__freeze_put_type_shape(f->s, TN__FZ_L_SHAPE, tn__freeze_type_of(f->fz, type));
   }
   tn__sink_end(f->s, list);
   tn__sink_end(f->s, value);
@@ -251,8 +267,10 @@ void tn__freeze_put_library(tn__freeze *fz, tn__sink *s)
   for (const tn__freeze_use *use = fz->first_use; s->status == TN_OK && use != NULL; use = use->next) {
     const function_writer f = { .fz = fz, .s = s, .use = use };
     if (!use->reached || use == fz->main_use) continue;
-    if (use->changed) put_function(&f);
-    else tn__sink_bytes(s, TN__FZ_LIB_FUNCTION, use->body->function->proto);
+    if (use->changed)
+      put_function(&f);
+    else
+      tn__sink_bytes(s, TN__FZ_LIB_FUNCTION, use->body->function->proto);
     put_gradient(fz, s, use);
   }
   tn__sink_end(s, place);

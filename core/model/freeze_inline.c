@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls in the main body that are replaced by the nodes of their functions. The library makes each body as a graph of its
- * own, whose nodes are then copied into the main body. */
+/* Calls in the main body that are replaced by the nodes of their functions. The library makes each body as a graph of
+ * its own, whose nodes are then copied into the main body. */
 #include <core/model/freeze.h>
 
 #include <string.h>
 
-/* The body of the function that an operation calls, as PartitionedCall does or because its op is the function; NULL: it calls
- * none. */
+/* The body of the function that an operation calls, as PartitionedCall does or because its op is the function; NULL: it
+ * calls none. */
 static tn__freeze_body *called_body(const tn__freeze *fz, const tn_operation *op)
 {
   const char *name = tn_operation_type(op);
@@ -72,9 +72,11 @@ static tn_status refuse_recursion(tn__freeze *fz, const tn__freeze_scope *parent
 {
   for (const tn__freeze_scope *s = parent; s != NULL; s = s->parent)
     if (s->body == body)
-      return tn_error_set(fz->err, TN_UNIMPLEMENTED,
-                          "function '%.200s', which node '%.300s' calls, calls itself: it cannot be put into the graph; "
-                          "freeze without TN_FREEZE_INLINE", tn_function_name(body->function), s->name);
+      return tn_error_set(
+          fz->err, TN_UNIMPLEMENTED,
+          "function '%.200s', which node '%.300s' calls, calls itself: it cannot be put into the graph; "
+          "freeze without TN_FREEZE_INLINE",
+          tn_function_name(body->function), s->name);
   return TN_OK;
 }
 

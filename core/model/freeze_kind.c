@@ -59,8 +59,8 @@ static bool is_handle(const tn_op_arg *arg) { return arg->is_ref || arg->dtype =
 
 bool tn__freeze_makes_resource(tn__slice op)
 {
-  static const char *const of_step[] = { "TensorArray", "TensorArrayV2", "TensorArrayV3", "Stack", "StackV2",
-                                         "TemporaryVariable" };
+  static const char *const of_step[] = { "TensorArray", "TensorArrayV2", "TensorArrayV3",
+                                         "Stack",       "StackV2",       "TemporaryVariable" };
   const tn_op_schema *schema = schema_of(op);
   if (schema == NULL) return false;
   for (size_t i = 0; i < sizeof of_step / sizeof *of_step; i++)

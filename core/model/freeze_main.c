@@ -6,8 +6,9 @@
  * For a replaced call, JOIN has the call's name and outputs and waits for the function's effects; GATE waits for what
  * the call waited for; HAND hands an argument in, after the gate.
  *
- * Inside a call, an argument stands for the value that the call passes, and a replaced call's output for the result of its
- * function. These are looked through, which needs no nodes, except where the call's control edges or effects matter. */
+ * Inside a call, an argument stands for the value that the call passes, and a replaced call's output for the result of
+ * its function. These are looked through, which needs no nodes, except where the call's control edges or effects
+ * matter. */
 #include <core/formats/graphdef/graphdef.h>
 #include <core/model/freeze.h>
 
@@ -17,7 +18,7 @@ enum { PLAIN, FED, JOIN, GATE, HAND };
 
 typedef struct origin {
   uint8_t role;
-  bool needs_operation; /* of FED: the operation itself is needed, too */
+  bool needs_operation;    /* of FED: the operation itself is needed, too */
   tn__freeze_scope *scope; /* that the node is in; of JOIN, GATE and HAND: that of the replaced call */
   tn_operation *op;        /* of PLAIN and FED */
   uint32_t argument;       /* of HAND */
@@ -180,8 +181,10 @@ static tn_status add_gate(collector *c, uint32_t node, tn__freeze_scope *scope, 
   tn__slice type = tn__slice_of(tn_operation_type(op));
   bool effect = tn__freeze_has_effect(type) && !tn__freeze_is_variable(tn__freeze_op_of(type)->kind);
   if (scope == NULL || (!scope->anchored && !effect)) return TN_OK;
-  if (scope->anchored && tn_operation_n_inputs(scope->call) > 0) st = hand_of(c, scope, 0, &gate);
-  else st = gate_of(c, scope, &gate);
+  if (scope->anchored && tn_operation_n_inputs(scope->call) > 0)
+    st = hand_of(c, scope, 0, &gate);
+  else
+    st = gate_of(c, scope, &gate);
   return st == TN_OK && gate != TN__FREEZE_NONE ? add_control_node(c, node, gate) : st;
 }
 

@@ -66,8 +66,10 @@ static void put_input(tn__freeze_writer *w, uint32_t i)
   const tn__slice from = w->use->body->nodes[edge->from]->name;
   char port[16] = "";
   size_t place = tn__freeze_open(w->s, TN__FZ_N_INPUT);
-  if (i >= w->node->n_data) tn__sink_put(w->s, "^", 1);
-  else if (edge->port != 0) tn__snprintf(port, sizeof port, ":%u", edge->port);
+  if (i >= w->node->n_data)
+    tn__sink_put(w->s, "^", 1);
+  else if (edge->port != 0)
+    tn__snprintf(port, sizeof port, ":%u", edge->port);
   tn__sink_put(w->s, from.data, from.size);
   tn__sink_put(w->s, port, strlen(port));
   tn__sink_end(w->s, place);
@@ -148,8 +150,8 @@ static void put_read(tn__freeze_writer *w)
   tn__freeze_copy_attrs(w, tn__freeze_edit_private);
 }
 
-/* In a loop that is made of nodes, and in a branch, a constant must belong to the same frame as the node that it replaces or
- * serves: it waits for the source of input i. */
+/* In a loop that is made of nodes, and in a branch, a constant must belong to the same frame as the node that it
+ * replaces or serves: it waits for the source of input i. */
 static void put_wait(tn__freeze_writer *w, uint32_t i)
 {
   if (!w->fz->has_flow || !in_main(w)) return;
@@ -225,8 +227,10 @@ static void put_other(tn__freeze_writer *w)
 {
   const tn__freeze_node *node = w->node;
   tn__slice op = node->op;
-  if (node->kind == TN__FREEZE_OWN_CALL) op = tn__slice_of(w->use->callees[node->first_call]->name);
-  else if (node->row->pure != NULL && is_pure_call(w)) op = tn__slice_of(node->row->pure);
+  if (node->kind == TN__FREEZE_OWN_CALL)
+    op = tn__slice_of(w->use->callees[node->first_call]->name);
+  else if (node->row->pure != NULL && is_pure_call(w))
+    op = tn__slice_of(node->row->pure);
   put_changed(w, op, node->n_data);
   bool each = node->kind == TN__FREEZE_PASS_EACH && w->bound;
   tn__freeze_copy_attrs(w, each ? tn__freeze_edit_each : tn__freeze_edit_call);
@@ -298,8 +302,14 @@ static tn_status check_nested(tn__freeze_writer *w)
 void tn__freeze_put_node(tn__freeze *fz, tn__sink *s, uint32_t field, const tn__freeze_use *use, uint32_t number)
 {
   const tn__freeze_node *node = use->body->nodes[number];
-  tn__freeze_writer w = { .fz = fz, .s = s, .use = use, .number = number, .node = node, .type = input_type(use, node, 0),
-                          .bound = is_bound(use, node, number), .next_call = node->first_call };
+  tn__freeze_writer w = { .fz = fz,
+                          .s = s,
+                          .use = use,
+                          .number = number,
+                          .node = node,
+                          .type = input_type(use, node, 0),
+                          .bound = is_bound(use, node, number),
+                          .next_call = node->first_call };
   bool converts = tn__freeze_converts(fz, use, number);
   tn_status st = check_nested(&w);
   if (s->status == TN_OK) s->status = st;
@@ -319,7 +329,9 @@ void tn__freeze_put_node(tn__freeze *fz, tn__sink *s, uint32_t field, const tn__
     return;
   }
   size_t place = tn__freeze_open(s, field);
-  if (converts) put_converted(&w, axis);
-  else put_other(&w);
+  if (converts)
+    put_converted(&w, axis);
+  else
+    put_other(&w);
   tn__sink_end(s, place);
 }

@@ -206,9 +206,9 @@ static bool is_saved(const tn_model *model)
 }
 
 /* A file that is no GraphDef may be a MetaGraph without the usual ending. */
-static tn_status read_graph(tn_model *model, const tn_model_options *options, tn_error *err)
+static tn_status read_graph(tn_model *model, const char *path, const tn_model_options *options, tn_error *err)
 {
-  tn_status st = tn_graph_import_file(model->graph, model->path, NULL, err);
+  tn_status st = tn_graph_import_file(model->graph, path, NULL, err);
   if (st == TN_INVALID_ARGUMENT && is_saved(model)) {
     tn__error_reset(err);
     model->kind = TN_MODEL_META_GRAPH;
@@ -236,8 +236,8 @@ static tn_status find_file(tn_model *model, const char *path, tn_error *err)
     bool found = text != NULL && is_file(text);
     if (!found) {
       tn__strfree(text);
-      return tn_error_set(err, TN_NOT_FOUND, "'%s' is no SavedModel: it has neither saved_model.pb nor saved_model.pbtxt",
-                          model->folder);
+      return tn_error_set(err, TN_NOT_FOUND,
+                          "'%s' is no SavedModel: it has neither saved_model.pb nor saved_model.pbtxt", model->folder);
     }
     tn__strfree(model->path);
     model->path = text;
@@ -250,7 +250,8 @@ static tn_status read_model(tn_model *model, const char *path, const tn_model_op
   tn_status st = find_file(model, path, err);
   if (st == TN_OK) st = tn_graph_create(&model->graph, err);
   if (st == TN_OK) st = copy_folders(model, options, err);
-  if (st == TN_OK) st = model->kind == TN_MODEL_GRAPH ? read_graph(model, options, err) : read_saved(model, options, err);
+  if (st == TN_OK)
+    st = model->kind == TN_MODEL_GRAPH ? read_graph(model, path, options, err) : read_saved(model, options, err);
   return st == TN_OK ? find_checkpoint(model, option_checkpoint(options), err) : st;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models, and the files that make them up: a graph, the message around it, a checkpoint, assets.
  *
- * Files, from the bottom up: variable, saver_function, saver, read_restored; checkpoint, checkpoint_paths, report, restore;
- * restore_model, model, facts; endpoints, call; open_session; session_save, save, freeze. A model is immutable once it is open; sessions of it hold a reference. */
+ * Files, from the bottom up: variable, saver_function, saver, read_restored; checkpoint, checkpoint_paths, report,
+ * restore; restore_model, model, facts; endpoints, call; open_session; session_save, save, freeze. A model is immutable
+ * once it is open; sessions of it hold a reference. */
 #ifndef TN_CORE_MODEL_MODEL_H
 #define TN_CORE_MODEL_MODEL_H
 
@@ -53,8 +54,8 @@ tn_status tn__model_signature(const tn_model *model, const char *name, const tn_
 
 /* ---- endpoints.c ---- */
 
-/* Finds the tensors of n keys, inputs or outputs of a signature (NULL: the model has none). A name that is no key but the
- * name of a tensor stands for itself. tensors[i] is borrowed from the model or from keys. */
+/* Finds the tensors of n keys, inputs or outputs of a signature (NULL: the model has none). A name that is no key but
+ * the name of a tensor stands for itself. tensors[i] is borrowed from the model or from keys. */
 tn_status tn__model_tensors(const tn_model *model, const tn__signature_def *signature, bool outputs,
                             const char *const *keys, size_t n, const char **tensors, tn_error *err);
 /* Refuses a call that leaves out an input without a default. */
@@ -67,16 +68,16 @@ bool tn__endpoint_has_default(const tn_model *model, const tn__endpoint *endpoin
 
 /* A variable of a graph: an operation VarHandleOp, VariableV2 or Variable. */
 bool tn__is_variable(const tn_operation *op);
-/* Lists the variables of a graph, an operation for each distinct one, in the order of the operations. *out is from tn__alloc,
- * with room for *n. */
+/* Lists the variables of a graph, an operation for each distinct one, in the order of the operations. *out is from
+ * tn__alloc, with room for *n. */
 tn_status tn__variables_list(tn_graph *graph, tn_operation ***out, size_t *n, tn_error *err);
 /* The declared dtype and shape of a variable. dims is borrowed from the operation; rank -1: unknown. */
 tn_status tn__variable_declared(const tn_operation *op, tn_dtype *dtype, const int64_t **dims, int32_t *rank,
                                 tn_error *err);
 /* Whether a value of this dtype and shape fits the declaration. */
 bool tn__variable_fits(const tn_operation *op, tn_dtype dtype, const int64_t *dims, int32_t rank);
-/* Creates the resources of n variables that do not exist yet, and gets all of them: references in resources[n], which the
- * caller releases. On failure there are none. */
+/* Creates the resources of n variables that do not exist yet, and gets all of them: references in resources[n], which
+ * the caller releases. On failure there are none. */
 tn_status tn__variables_get(tn_session *session, tn_operation *const *ops, size_t n, tn_resource **resources,
                             tn_error *err);
 /* Gets the resource of a variable if it exists; *out is NULL if not. */
@@ -99,6 +100,8 @@ typedef struct tn__restored {
 typedef struct tn__saver {
   tn__restored *items;
   size_t n, room;
+  tn__slice *unused; /* keys that the restore op reads without assigning them, such as that of an object graph */
+  size_t n_unused, unused_room;
   bool usual; /* the items are all that the restore op does */
 } tn__saver;
 
@@ -109,6 +112,7 @@ void tn__saver_fini(tn__saver *saver);
 /* saver_function.c: adds the items of a call of a function. *usual: false if it does something else. */
 tn_status tn__saver_read_function(tn_graph *graph, tn_operation *call, tn__saver *out, bool *usual, tn_error *err);
 tn_status tn__saver_add(tn__saver *saver, tn__restored item, tn_error *err);
+tn_status tn__saver_add_unused(tn__saver *saver, tn__slice key, tn_error *err);
 
 /* ---- read_restored.c ---- */
 

@@ -33,8 +33,8 @@ static int32_t last_cpu(const tn_graph *graph)
   return last;
 }
 
-/* A saver with a shard for each CPU device was written by a session with several of them. All are the same processor, so the
- * session has as many as the graph names, within reason. */
+/* A saver with a shard for each CPU device was written by a session with several of them. All are the same processor,
+ * so the session has as many as the graph names, within reason. */
 static tn_status set_devices(const tn_model *model, tn_session_options *o, tn_error *err)
 {
   const char *text;
@@ -44,12 +44,13 @@ static tn_status set_devices(const tn_model *model, tn_session_options *o, tn_er
   return tn_session_options_set_device_count(o, TN__HOST_DEVICE, last + 1, err);
 }
 
-/* The graph may read the model's own folder, that of its checkpoint, and those that the program named. Its variables are its
- * own: two sessions of models with equal names do not share them. */
+/* The graph may read the model's own folder, that of its checkpoint, and those that the program named. Variables that
+ * are restored are the session's own: two sessions whose variables have equal names do not share them. */
 static tn_status set_options(const tn_model *model, tn_session_options *o, tn_error *err)
 {
   char checkpoint[4096];
-  tn_status st = tn_session_options_set_bool(o, "isolate_session_state", 1, err);
+  bool restored = model->kind != TN_MODEL_GRAPH || model->checkpoint != NULL;
+  tn_status st = restored ? tn_session_options_set_bool(o, "isolate_session_state", 1, err) : TN_OK;
   if (st == TN_OK) st = set_devices(model, o, err);
   if (st == TN_OK) st = tn_session_options_add_read_folder(o, model->folder, err);
   if (st == TN_OK && model->checkpoint != NULL)

@@ -57,7 +57,8 @@ static tn_status find_named(restoring *r, tn_graph *graph, const tn_restore_opti
     if (op == NULL)
       return tn_error_set(err, TN_NOT_FOUND, "the graph has no variable '%.200s'", o->variables[i]);
     if (!tn__is_variable(op))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a node of type %s, wanted a variable (VarHandleOp, VariableV2)",
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "'%s' is a node of type %s, wanted a variable (VarHandleOp, VariableV2)",
                           tn_operation_name(op), tn_operation_type(op));
     r->ops[i] = op;
   }

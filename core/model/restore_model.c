@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring the variables of a new session from its model's checkpoint. If the saver only assigns tensors of the checkpoint
- * to variables, that is done directly: all tensors are read, several at a time, then assigned. Otherwise the saver's graph
- * is run. Both give the same values. */
+/* Restoring the variables of a new session from its model's checkpoint. If the saver only assigns tensors of the
+ * checkpoint to variables, that is done directly: all tensors are read, several at a time, then assigned. Otherwise the
+ * saver's graph is run. Both give the same values. */
 #include <core/model/model.h>
 #include <tenon/checkpoint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tn_model_save: a SavedModel from a session. It is written to a folder with a temporary name beside the wanted one, which
- * is renamed when everything in it is on disk. */
+/* tn_model_save: a SavedModel from a session. It is written to a folder with a temporary name beside the wanted one,
+ * which is renamed when everything in it is on disk. */
 #include <core/formats/bundle/bundle.h>
 #include <core/model/save.h>
 
@@ -49,8 +49,8 @@ static tn_status describe(tn__saving *s, tn__endpoint *e, tn_error *err)
   return tn_output_shape(o, dims, TN_MAX_RANK, &e->rank, err);
 }
 
-static tn_status make_endpoints(tn__saving *s, const char *signature, const char *const *keys, const char *const *tensors,
-                                size_t n, tn__endpoint **out, tn_error *err)
+static tn_status make_endpoints(tn__saving *s, const char *signature, const char *const *keys,
+                                const char *const *tensors, size_t n, tn__endpoint **out, tn_error *err)
 {
   *out = tn__arena_array(&s->arena, n, sizeof **out);
   if (*out == NULL) return tn__no_memory(err, "a signature", n * sizeof **out);
@@ -72,7 +72,8 @@ static tn_status make_signatures(tn__saving *s, const tn_model_save_options *o, 
   if (s->meta.signatures == NULL) return tn__no_memory(err, "signatures", o->n_signatures);
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < o->n_signatures; i++) {
-    const tn_model_signature_spec *from = (const void *)((const char *)o->signatures + i * o->signatures[0].struct_size);
+    const tn_model_signature_spec *from =
+        (const void *)((const char *)o->signatures + i * o->signatures[0].struct_size);
     tn__signature_def *to = &s->meta.signatures[i];
     if (from->struct_size < TN_SIZE_TO(tn_model_signature_spec, n_outputs) || from->name == NULL)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_model_save_options.signatures[%zu] has no %s", i,
@@ -125,12 +126,37 @@ static tn_status add_item(tn__saving *s, tn__bundle_writer *w, const tn__restore
   return st;
 }
 
+/* A key that the saver reads but assigns to no variable has its value from the model's own checkpoint. TensorFlow's
+ * restore functions read the key of the object graph, and fail without it; an empty text serves as well. */
+static tn_status add_unused(tn__saving *s, tn__bundle_writer *w, const tn__saver *saver, tn_error *err)
+{
+  static const char *const empty[] = { "" };
+  tn__store *store = NULL;
+  tn_status st = TN_OK;
+  if (saver->n_unused > 0 && s->model->checkpoint != NULL) st = tn__store_open(s->model->checkpoint, &store, err);
+  if (st != TN_OK && st != TN_RESOURCE_EXHAUSTED) { /* the files may be gone since */
+    tn__error_reset(err);
+    st = TN_OK;
+  }
+  for (size_t i = 0; st == TN_OK && i < saver->n_unused; i++) {
+    const tn__stored *entry = store == NULL ? NULL : tn__store_find(store, saver->unused[i]);
+    tn_tensor *value = NULL;
+    st = entry != NULL ? tn__store_read(store, entry, &value, err)
+                       : tn_tensor_from_strings(NULL, 0, empty, NULL, &value, err);
+    if (st == TN_OK) st = tn__bundle_writer_add(w, saver->unused[i], value, err);
+    tn_tensor_unref(value);
+  }
+  tn__store_close(store);
+  return st;
+}
+
 static tn_status write_items(tn__saving *s, const tn__saver *saver, const char *prefix, tn_error *err)
 {
   tn__bundle_writer *w;
   tn_status st = tn__bundle_writer_open(prefix, 1, &w, err);
   if (st != TN_OK) return st;
   for (size_t i = 0; st == TN_OK && i < saver->n; i++) st = add_item(s, w, &saver->items[i], err);
+  if (st == TN_OK) st = add_unused(s, w, saver, err);
   if (st == TN_OK) return tn__bundle_writer_commit(w, err);
   tn__bundle_writer_abandon(w);
   return st;
@@ -149,8 +175,8 @@ static tn_status run_saver(tn__saving *s, const char *prefix, tn_error *err)
   if (st == TN_OK) {
     const tn__folders *around = tn__folders_granted;
     tn__folders_granted = &granted;
-    st = tn_session_run(s->session, NULL, &s->meta.saver_filename, &path, 1, &s->meta.saver_save, &saved, 1, NULL, 0, NULL,
-                        err);
+    st = tn_session_run(s->session, NULL, &s->meta.saver_filename, &path, 1, &s->meta.saver_save, &saved, 1, NULL, 0,
+                        NULL, err);
     tn__folders_granted = around;
     tn_tensor_unref(path);
     tn_tensor_unref(saved);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A saver for a graph that has none, of the usual shape: SaveV2 writes the values of all variables, RestoreV2 reads them, and
- * an assignment for each variable depends on it. The nodes are added to a copy of the graph. */
+/* A saver for a graph that has none, of the usual shape: SaveV2 writes the values of all variables, RestoreV2 reads
+ * them, and an assignment for each variable depends on it. The nodes are added to a copy of the graph. */
 #include <core/model/save.h>
 
 #include <string.h>
@@ -180,7 +180,8 @@ static void choose_scope(adding *a)
   for (unsigned i = 0;; i++) {
     if (i == 0) tn__snprintf(a->scope, sizeof a->scope, "save");
     else tn__snprintf(a->scope, sizeof a->scope, "save_%u", i);
-    if (tn_graph_find(a->copy, a->scope) == NULL && tn_graph_find(a->copy, named(a, "Const", name, sizeof name)) == NULL &&
+    if (tn_graph_find(a->copy, a->scope) == NULL &&
+        tn_graph_find(a->copy, named(a, "Const", name, sizeof name)) == NULL &&
         tn_graph_find(a->copy, named(a, "restore_all", name, sizeof name)) == NULL)
       return;
   }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the restore op of a saver does: which variable it restores from which key.
  *
- * TensorFlow 1's savers are nodes of the graph: the restore op has control inputs, at last Assign nodes, whose values come
- * from RestoreV2 (or RestoreSlice, version 1). TensorFlow 2's are a call of one function (saver_function.c). Savers that do
- * more, such as importing tables, are not usual: their graph is run. */
+ * TensorFlow 1's savers are nodes of the graph: the restore op has control inputs, at last Assign nodes, whose values
+ * come from RestoreV2 (or RestoreSlice, version 1). TensorFlow 2's are a call of one function (saver_function.c).
+ * Savers that do more, such as importing tables, are not usual: their graph is run. */
 #include <core/model/model.h>
 
 #include <string.h>
@@ -16,9 +16,18 @@ tn_status tn__saver_add(tn__saver *saver, tn__restored item, tn_error *err)
   return TN_OK;
 }
 
+tn_status tn__saver_add_unused(tn__saver *saver, tn__slice key, tn_error *err)
+{
+  if (!tn__grow((void **)&saver->unused, &saver->unused_room, saver->n_unused + 1, sizeof *saver->unused))
+    return tn__no_memory(err, "list of keys", saver->n_unused + 1);
+  saver->unused[saver->n_unused++] = key;
+  return TN_OK;
+}
+
 void tn__saver_fini(tn__saver *saver)
 {
   tn__free(saver->items, saver->room * sizeof *saver->items);
+  tn__free(saver->unused, saver->unused_room * sizeof *saver->unused);
   *saver = (tn__saver){ .n = 0 };
 }
 
@@ -112,8 +121,8 @@ static tn_status walk_graph(walk *w, tn_operation *restore, tn_error *err)
 
 static tn_status no_node(const tn_model *model, const char *what, const char *name, tn_error *err)
 {
-  return tn_error_set(err, TN_NOT_FOUND, "'%s': the saver's %s is '%s', but the graph has no such node", model->path, what,
-                      name);
+  return tn_error_set(err, TN_NOT_FOUND, "'%s': the saver's %s is '%s', but the graph has no such node", model->path,
+                      what, name);
 }
 
 tn_status tn__saver_read(const tn_model *model, tn__saver *out, tn_error *err)

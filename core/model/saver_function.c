@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The restore function of TensorFlow 2's savers: RestoreV2 nodes read the file that argument 0 names, and AssignVariableOp
- * nodes assign their outputs to variables whose handles are the other arguments. */
+/* The restore function of TensorFlow 2's savers: RestoreV2 nodes read the file that argument 0 names, and
+ * AssignVariableOp nodes assign their outputs to variables whose handles are the other arguments. */
 #include <core/model/model.h>
 
 #include <string.h>
 
-/* A function whose body is read. Node numbers plus 1 are the values of `nodes`, argument numbers plus 1 those of `args`. */
+/* A function whose body is read. Node numbers plus 1 are the values of `nodes`, argument numbers plus 1 those of
+ * `args`. */
 typedef struct body {
   const tn_function *f;
   tn_operation *call;
   tn__map nodes, args;
 } body;
 
-static bool is_node(const body *b, size_t i, const char *type) { return strcmp(tn_function_node_type(b->f, i), type) == 0; }
+static bool is_node(const body *b, size_t i, const char *type)
+{
+  return strcmp(tn_function_node_type(b->f, i), type) == 0;
+}
 
 static tn_status index_names(body *b, tn_error *err)
 {
@@ -106,6 +110,30 @@ static tn_status read_body(const body *b, tn__saver *out, bool *usual, tn_error 
   return st;
 }
 
+/* Adds the keys of a RestoreV2 that are not among those of the items. */
+static tn_status add_unused(const body *b, size_t node, tn__map *keys, tn__saver *out, tn_error *err)
+{
+  tn__slice key;
+  tn_status st = TN_OK;
+  for (int64_t i = 0; st == TN_OK && constant_text(b, node, 1, i, &key); i++)
+    if (tn__map_get(keys, key.data, key.size) == NULL) st = tn__saver_add_unused(out, key, err);
+  return st;
+}
+
+static tn_status find_unused(const body *b, tn__saver *out, tn_error *err)
+{
+  tn__map keys;
+  bool ok = true;
+  tn__map_init(&keys);
+  for (size_t i = 0; ok && i < out->n; i++)
+    ok = tn__map_put(&keys, out->items[i].key.data, out->items[i].key.size, &out->items[i], NULL);
+  tn_status st = ok ? TN_OK : tn__no_memory(err, "keys of a saver", out->n);
+  for (size_t i = 0; st == TN_OK && i < tn_function_n_nodes(b->f); i++)
+    if (is_node(b, i, "RestoreV2")) st = add_unused(b, i, &keys, out, err);
+  tn__map_fini(&keys);
+  return st;
+}
+
 tn_status tn__saver_read_function(tn_graph *graph, tn_operation *call, tn__saver *out, bool *usual, tn_error *err)
 {
   const char *name;
@@ -119,6 +147,7 @@ tn_status tn__saver_read_function(tn_graph *graph, tn_operation *call, tn__saver
   tn__map_init(&b.args);
   tn_status st = index_names(&b, err);
   if (st == TN_OK) st = read_body(&b, out, usual, err);
+  if (st == TN_OK && *usual) st = find_unused(&b, out, err);
   tn__map_fini(&b.nodes);
   tn__map_fini(&b.args);
   return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tn_session_save: the variables of a session as a checkpoint, each under its name, without a saver. Values are shared with
- * the session, not copied: a step that changes a variable meanwhile writes to a copy. */
+/* tn_session_save: the variables of a session as a checkpoint, each under its name, without a saver. Values are shared
+ * with the session, not copied: a step that changes a variable meanwhile writes to a copy. */
 #include <core/model/model.h>
 #include <tenon/checkpoint.h>
 
@@ -45,7 +45,8 @@ static tn_status read_values(saving *s, tn_session *session, bool all, tn_error 
     tn_status st = tn__variable_value(session, s->ops[i], value, err);
     if (st != TN_OK) return st;
     if (*value == NULL && !all)
-      return tn_error_set(err, TN_FAILED_PRECONDITION, "variable '%s' has no value to save", tn_operation_name(s->ops[i]));
+      return tn_error_set(err, TN_FAILED_PRECONDITION, "variable '%s' has no value to save",
+                          tn_operation_name(s->ops[i]));
     if (*value != NULL) s->keys[s->n_values++] = tn_operation_name(s->ops[i]);
   }
   return TN_OK;

@@ -460,21 +460,22 @@ static void freeze__branches_take_values(void)
 }
 
 /* Functions that return variables: one of its arguments, or one that it names. */
-#define GIVERS                                                                                                         \
-  FUNCTION("Second", ARG("a", "DT_RESOURCE") ARG("b", "DT_RESOURCE") RESULT("r", "DT_RESOURCE"), RET("r", "b"))        \
-  FUNCTION("Named", RESULT("r", "DT_RESOURCE"),                                                                        \
-           BODY("h", "VarHandleOp", "", DTYPE SCALAR "attr { key: 'shared_name' value { s: 'v' } }") RET("r", "h:resource:0"))
+#define GIVERS                                                                                                  \
+  FUNCTION("Second", ARG("a", "DT_RESOURCE") ARG("b", "DT_RESOURCE") RESULT("r", "DT_RESOURCE"), RET("r", "b")) \
+  FUNCTION("Named", RESULT("r", "DT_RESOURCE"),                                                                 \
+           BODY("h", "VarHandleOp", "", DTYPE SCALAR "attr { key: 'shared_name' value { s: 'v' } }")            \
+               RET("r", "h:resource:0"))
 
 static void freeze__functions_return_variables(void)
 {
   tn_session *session;
-  tn_model *model = open_model(
-      X HANDLE("v", "3") HANDLE("w", "4")
-          NODE("second", "PartitionedCall", "input: 'v' input: 'w'", FUNC("f", "Second") TYPES("Tin", R R) TYPES("Tout", R))
-          NODE("named", "StatefulPartitionedCall", "", FUNC("f", "Named") TYPES("Tin", "") TYPES("Tout", R))
-          SCALE_BY("p", "x", "second") SCALE_BY("y", "p", "named") INIT("input: '^v/init' input: '^w/init'")
-          LIBRARY(SCALE GIVERS),
-      X_TO_Y, "init", &session);
+  tn_model *model =
+      open_model(X HANDLE("v", "3") HANDLE("w", "4") NODE("second", "PartitionedCall", "input: 'v' input: 'w'",
+                                                          FUNC("f", "Second") TYPES("Tin", R R) TYPES("Tout", R))
+                     NODE("named", "StatefulPartitionedCall", "", FUNC("f", "Named") TYPES("Tin", "") TYPES("Tout", R))
+                         SCALE_BY("p", "x", "second") SCALE_BY("y", "p", "named")
+                             INIT("input: '^v/init' input: '^w/init'") LIBRARY(SCALE GIVERS),
+                 X_TO_Y, "init", &session);
   tn_graph *graph = check_frozen(session, 1, 12);
   CHECK_INT(count_op(graph, "VarHandleOp"), 0);
   CHECK_INT(count_op(graph, "ReadVariableOp"), 0);
@@ -493,6 +494,49 @@ static void freeze__other_functions_stay_as_they_are(void)
   CHECK_STR(tn_function_name(callee(graph, "twice", "f")), "Twice");
   tn_graph_unref(graph);
   close_model(model, session);
+}
+
+/* ---- large constants ---- */
+
+#define LARGE 20000
+
+/* A constant with this many ones, as a node of the graph or of a function. */
+static char *large_constant(const char *head, const char *tail)
+{
+  char *text = malloc(LARGE * 14 + strlen(head) + strlen(tail) + 1), *at = text;
+  REQUIRE_PTR(text);
+  at += sprintf(at, "%s", head);
+  for (int i = 0; i < LARGE; i++) at += sprintf(at, "float_val: 1 ");
+  sprintf(at, "%s", tail);
+  return text;
+}
+
+#define LARGE_HEAD DTYPE "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 20000 } } "
+#define ZERO_AXIS                                                                                                    \
+  "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape " \
+  "{ dim { size: 1 } } int_val: 0 } } }"
+#define SUM(node, name, of, axis) \
+  node(name, "Sum", "input: '" of "' input: '" axis "'", T("DT_FLOAT") "attr { key: 'Tidx' value { type: DT_INT32 } }")
+
+static void freeze__large_constants_are_kept(void)
+{
+  char *text = large_constant(
+      X NODE("axis", "Const", "", ZERO_AXIS) SUM(NODE, "sum", "large", "axis")
+          NODE("called", "PartitionedCall", "input: 'x'", FUNC("f", "Big") TYPES("Tin", F) TYPES("Tout", F))
+              NODE("y", "Mul", "input: 'called' input: 'sum'", T("DT_FLOAT"))
+      "node { name: 'large' op: 'Const' " LARGE_HEAD,
+      "} } } } library { function { signature { name: 'Big' " ARG("x", "DT_FLOAT") RESULT("y", "DT_FLOAT") "} "
+      BODY("axis", "Const", "", ZERO_AXIS) SUM(BODY, "sum", "large:output:0", "axis:output:0")
+          MUL("m", "input: 'x' input: 'sum:output:0'") RET("y", "m:z:0")
+      "node_def { name: 'large' op: 'Const' " LARGE_HEAD);
+  char *both = large_constant(text, "} } } } } } ");
+  tn_session *session;
+  tn_model *model = open_model(both, X_TO_Y, NULL, &session);
+  tn_graph *graph = check_frozen(session, 2, 2.f * LARGE * LARGE);
+  tn_graph_unref(graph);
+  close_model(model, session);
+  free(text);
+  free(both);
 }
 
 /* ---- inlined calls ---- */
@@ -609,7 +653,8 @@ static void freeze__control_edges_of_outputs_are_kept(void)
   FUNCTION("AddOne", ARG("x", "DT_FLOAT") ARG("v", "DT_RESOURCE") RESULT("y", "DT_FLOAT") STATEFUL,          \
            BODY("up", "AssignAddVariableOp", "input: 'v' input: 'x'", DTYPE) READ("read", "v")               \
            RET("y", "read:value:0"))
-#define EITHER(name, from) FUNCTION(name, ARG("a", "DT_RESOURCE") ARG("b", "DT_RESOURCE") RESULT("r", "DT_RESOURCE"), RET("r", from))
+#define EITHER(name, from) \
+  FUNCTION(name, ARG("a", "DT_RESOURCE") ARG("b", "DT_RESOURCE") RESULT("r", "DT_RESOURCE"), RET("r", from))
 
 static void freeze__writers_of_variables_are_refused(void)
 {
@@ -620,34 +665,37 @@ static void freeze__writers_of_variables_are_refused(void)
                 "function 'AddOne': node 'up' (AssignAddVariableOp) needs variable 'v' itself");
   check_refused(in_function, X_TO_Y, "v/init", TN_FREEZE_INLINE, TN_UNIMPLEMENTED,
                 "node 'y/up' (AssignAddVariableOp) needs variable 'v' itself");
-  check_refused(X REFERENCE("w", "1") NODE("y", "AssignAdd", "input: 'w' input: 'x'", T("DT_FLOAT")), X_TO_Y, "w/init", 0,
-                TN_UNIMPLEMENTED, "node 'y' (AssignAdd) needs variable 'w' itself");
+  check_refused(X REFERENCE("w", "1") NODE("y", "AssignAdd", "input: 'w' input: 'x'", T("DT_FLOAT")), X_TO_Y, "w/init",
+                0, TN_UNIMPLEMENTED, "node 'y' (AssignAdd) needs variable 'w' itself");
 }
 
 static void freeze__tables_and_queues_are_refused(void)
 {
-  check_refused(X NODE("queue", "FIFOQueueV2", "", TYPES("component_types", F) "attr { key: 'shared_name' value { s: 'q' } }")
-                    NODE("y", "QueueDequeueV2", "input: 'queue'", TYPES("component_types", F)),
-                X_TO_Y, NULL, 0, TN_UNIMPLEMENTED, "node 'queue' (FIFOQueueV2) makes a queue, 'q', which");
-  check_refused(X NODE("words", "HashTableV2", "", "attr { key: 'key_dtype' value { type: DT_INT64 } } "
-                                                   "attr { key: 'value_dtype' value { type: DT_FLOAT } }")
-                    NODE("key", "Cast", "input: 'x'", "attr { key: 'SrcT' value { type: DT_FLOAT } } "
-                                                      "attr { key: 'DstT' value { type: DT_INT64 } }")
-                        NODE("none", "Const", "", FLOAT_OF("0"))
-                            NODE("y", "LookupTableFindV2", "input: 'words' input: 'key' input: 'none'",
-                                 "attr { key: 'Tin' value { type: DT_INT64 } } attr { key: 'Tout' value { type: DT_FLOAT } }"),
-                X_TO_Y, NULL, 0, TN_UNIMPLEMENTED, "node 'words' (HashTableV2) makes a table, 'words'");
+  check_refused(
+      X NODE("queue", "FIFOQueueV2", "", TYPES("component_types", F) "attr { key: 'shared_name' value { s: 'q' } }")
+          NODE("y", "QueueDequeueV2", "input: 'queue'", TYPES("component_types", F)),
+      X_TO_Y, NULL, 0, TN_UNIMPLEMENTED, "node 'queue' (FIFOQueueV2) makes a queue, 'q', which");
+  check_refused(
+      X NODE("words", "HashTableV2", "",
+             "attr { key: 'key_dtype' value { type: DT_INT64 } } "
+             "attr { key: 'value_dtype' value { type: DT_FLOAT } }")
+          NODE("key", "Cast", "input: 'x'",
+               "attr { key: 'SrcT' value { type: DT_FLOAT } } "
+               "attr { key: 'DstT' value { type: DT_INT64 } }") NODE("none", "Const", "", FLOAT_OF("0"))
+              NODE("y", "LookupTableFindV2", "input: 'words' input: 'key' input: 'none'",
+                   "attr { key: 'Tin' value { type: DT_INT64 } } attr { key: 'Tout' value { type: DT_FLOAT } }"),
+      X_TO_Y, NULL, 0, TN_UNIMPLEMENTED, "node 'words' (HashTableV2) makes a table, 'words'");
 }
 
 static void freeze__a_choice_between_variables_must_be_of_one_type(void)
 {
-  check_refused(X HANDLE("v", "1") ROW("row", "float_val: 1 float_val: 1 float_val: 1")
-                    NODE("zero", "Const", "", FLOAT_OF("0")) NODE("up", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
-                        NODE("if", "If", "input: 'up' input: 'v' input: 'row'",
-                             "attr { key: 'Tcond' value { type: DT_BOOL } }" TYPES("Tin", R R) TYPES("Tout", R)
-                                 FUNC("then_branch", "A") FUNC("else_branch", "B"))
-                            NODE("y", "ReadVariableOp", "input: 'if'", DTYPE) INIT("input: '^v/init' input: '^row/init'")
-                                LIBRARY(EITHER("A", "a") EITHER("B", "b")),
+  check_refused(X HANDLE("v", "1") ROW("row", "float_val: 1 float_val: 1 float_val: 1") NODE(
+                    "zero", "Const", "", FLOAT_OF("0")) NODE("up", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
+                    NODE("if", "If", "input: 'up' input: 'v' input: 'row'",
+                         "attr { key: 'Tcond' value { type: DT_BOOL } }" TYPES("Tin", R R) TYPES("Tout", R)
+                             FUNC("then_branch", "A") FUNC("else_branch", "B"))
+                        NODE("y", "ReadVariableOp", "input: 'if'", DTYPE) INIT("input: '^v/init' input: '^row/init'")
+                            LIBRARY(EITHER("A", "a") EITHER("B", "b")),
                 X_TO_Y, "init", 0, TN_UNIMPLEMENTED, "node 'if' (If) chooses between variables of different types");
 }
 
@@ -664,6 +712,21 @@ static void freeze__an_output_that_is_a_variable_is_refused(void)
                 TN_UNIMPLEMENTED, "output 'v' of signature 's' is variable 'v' itself");
 }
 
+/* Opens a GraphDef as a model, which has no signatures. */
+static tn_model *open_frozen(tn_session **session)
+{
+  char path[400];
+  tn_model *model = open_model(X NODE("y", "Neg", "input: 'x'", T("DT_FLOAT")), X_TO_Y, NULL, session);
+  tn_graph *graph = freeze(*session, 0);
+  snprintf(path, sizeof path, "%s/frozen.pb", tap_scratch_dir());
+  REQUIRE_OK(tn_graph_export_file(graph, path, 0, &err), &err);
+  tn_graph_unref(graph);
+  close_model(model, *session);
+  REQUIRE_OK(tn_model_open(path, NULL, &model, &err), &err);
+  REQUIRE_OK(tn_model_session(model, NULL, session, &err), &err);
+  return model;
+}
+
 static void freeze__wrong_calls_are_refused(void)
 {
   ts t;
@@ -675,6 +738,10 @@ static void freeze__wrong_calls_are_refused(void)
   CHECK_STATUS(tn_model_freeze(session, NULL, 64, &graph, NULL), TN_INVALID_ARGUMENT, NULL);
   CHECK_STATUS(tn_model_freeze(NULL, NULL, 0, &graph, NULL), TN_INVALID_ARGUMENT, NULL);
   CHECK_STATUS(tn_model_freeze(session, NULL, 0, NULL, NULL), TN_INVALID_ARGUMENT, NULL);
+  close_model(model, session);
+  model = open_frozen(&session);
+  CHECK_STATUS(tn_model_freeze(session, NULL, 0, &graph, &err), TN_NOT_FOUND, NULL);
+  CHECK_CONTAINS(tn_error_message(&err), "its signatures: none");
   close_model(model, session);
   ts_open(&t, 1);
   CHECK_STATUS(tn_model_freeze(t.session, NULL, 0, &graph, &err), TN_FAILED_PRECONDITION, NULL);
@@ -753,6 +820,7 @@ TAP_MAIN(
   TAP_TEST(freeze__branches_take_values),
   TAP_TEST(freeze__functions_return_variables),
   TAP_TEST(freeze__other_functions_stay_as_they_are),
+  TAP_TEST(freeze__large_constants_are_kept),
   TAP_TEST(freeze__inlined_calls_keep_their_order),
   TAP_TEST(freeze__inlined_calls_stay_in_their_branch),
   TAP_TEST(freeze__a_function_that_calls_itself_is_not_inlined),

@@ -62,6 +62,7 @@ ops/kernel/reduce    | @kernel
 ops/array            | @kernel ops/kernel/move
 ops/array/index      | @kernel ops/kernel/move
 ops/audio            | @kernel
+ops/example          | @kernel ops/string core/formats
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
@@ -102,6 +103,7 @@ tools            | tools/picture tools/run
 tools/common     | tools
 tools/picture    | tools
 tools/bench      | tools
+tools/checkpoint | tools
 tools/eager_demo | tools tools/picture
 tools/inspect    | tools
 tools/plan       | tools tools/picture

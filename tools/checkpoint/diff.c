@@ -114,8 +114,7 @@ static void report(comparison *c, const tn_checkpoint_entry *a, const tn_checkpo
   tool_table_cell(&c->table, "%s", text);
 }
 
-static void report_json(comparison *c, const tn_checkpoint_entry *a, const tn_checkpoint_entry *b,
-                        const difference *d)
+static void report_json(comparison *c, const tn_checkpoint_entry *a, const tn_checkpoint_entry *b, const difference *d)
 {
   json_t *object = json_object();
   tool_json_set(object, "key", tool_json_text(a != NULL ? a->key : b->key));

@@ -79,8 +79,8 @@ static tn_status make_storable(const request *r, const char *key, tn_tensor **te
   size_t *lengths = tool_alloc((size_t)elements, sizeof(*lengths));
   int64_t n = strip(*tensor, texts, lengths);
   if (n > 0)
-    fprintf(stderr, "key '%s': %" PRId64 " of %" PRId64 " strings end in zero bytes, which NumPy does not keep: %s\n", key,
-            n, elements, r->skip ? "left out" : "written without them");
+    fprintf(stderr, "key '%s': %" PRId64 " of %" PRId64 " strings end in zero bytes, which NumPy does not keep: %s\n",
+            key, n, elements, r->skip ? "left out" : "written without them");
   if (n > 0 && !r->skip)
     status = tn_tensor_from_strings(tn_tensor_dims(*tensor), tn_tensor_rank(*tensor), texts, lengths, &stripped, err);
   if (status == TN_OK && n > 0) {

@@ -31,8 +31,10 @@ const checkpoint_path *checkpoint_paths_find(const checkpoint_paths *paths, cons
   *n = 0;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (strcmp(paths->items[middle].key, key) < 0) low = middle + 1;
-    else high = middle;
+    if (strcmp(paths->items[middle].key, key) < 0)
+      low = middle + 1;
+    else
+      high = middle;
   }
   while (low + *n < paths->n && strcmp(paths->items[low + *n].key, key) == 0) ++*n;
   return *n > 0 ? &paths->items[low] : NULL;

@@ -17,7 +17,7 @@ enum { FIRST_MS = 500, EACH_MS = 100, BAR = 30, NOTE = 50 };
 struct tool_progress {
   const char *what;
   uint64_t total;
-  bool bytes;     /* total and done are bytes */
+  bool bytes;          /* total and done are bytes */
   const char *counter; /* of the process's input or output, which stands for `done`; NULL: none */
   uint64_t base;       /* its value at the start */
   atomic_uint_least64_t done;
@@ -177,15 +177,9 @@ static tool_progress *start(const char *what, uint64_t total, bool bytes, const 
   return NULL;
 }
 
-tool_progress *tool_progress_start(const char *what, uint64_t total)
-{
-  return start(what, total, false, NULL);
-}
+tool_progress *tool_progress_start(const char *what, uint64_t total) { return start(what, total, false, NULL); }
 
-tool_progress *tool_progress_start_bytes(const char *what, uint64_t total)
-{
-  return start(what, total, true, NULL);
-}
+tool_progress *tool_progress_start_bytes(const char *what, uint64_t total) { return start(what, total, true, NULL); }
 
 tool_progress *tool_progress_start_writing(const char *what, uint64_t total)
 {

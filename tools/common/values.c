@@ -47,8 +47,8 @@ double tool_value_at(const tool_values *values, int64_t i, double *imaginary)
   case TN_FLOAT:
   case TN_DOUBLE: return tool_float_load(values->dtype, at);
   case TN_BOOL: return *at != 0;
-  default: return tool_float_is_small(values->dtype) ? tool_float_load(values->dtype, at)
-                                                     : integer_at(values->dtype, at);
+  default:
+    return tool_float_is_small(values->dtype) ? tool_float_load(values->dtype, at) : integer_at(values->dtype, at);
   }
 }
 

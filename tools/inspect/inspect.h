@@ -10,12 +10,12 @@ enum { INSPECT_SHOWN = 40 }; /* entries of a list; --json shows all */
 /* The nodes of an op, or the nodes of an op that cannot run for the same reason. */
 typedef struct inspect_group {
   const char *op;
-  char *types;              /* "T=float32, Tidx=int32" if these types have no kernel, else NULL */
-  const char *function;     /* that contains the nodes; NULL: the graph */
+  char *types;          /* "T=float32, Tidx=int32" if these types have no kernel, else NULL */
+  const char *function; /* that contains the nodes; NULL: the graph */
   const tn_operation *first;
-  size_t order;             /* of the first one */
-  uint8_t support;          /* TOOL_... */
-  const char *needs;        /* TOOL_IN_FUNCTION: the op that the function needs */
+  size_t order;      /* of the first one */
+  uint8_t support;   /* TOOL_... */
+  const char *needs; /* TOOL_IN_FUNCTION: the op that the function needs */
   size_t count;
 } inspect_group;
 

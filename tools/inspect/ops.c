@@ -73,11 +73,9 @@ static char *types_of(const tn_operation *op)
 
 static void count_node(inspect_summary *s, const tool_node *node)
 {
-  inspect_group group = { .op = tn_operation_type(node->op),
-                          .first = node->op,
-                          .support = node->support,
-                          .needs = node->needs,
-                          .count = 1 };
+  inspect_group group = {
+    .op = tn_operation_type(node->op), .first = node->op, .support = node->support, .needs = node->needs, .count = 1
+  };
   if (node->blocked_by != NULL) s->n_blocked++;
   if (node->support != TOOL_SUPPORTED) {
     if (node->support == TOOL_NO_KERNEL) group.types = types_of(node->op);
@@ -166,8 +164,8 @@ void inspect_print_unsupported(const inspect_summary *s)
     tool_table_cell(&table, "%zu", g->count);
     tool_table_cell(&table, "%s", g->op);
     tool_table_cell(&table, "%s", reason.data);
-    tool_table_cell(&table, "as node '%s'%s%s", tn_operation_name(g->first),
-                    g->function != NULL ? " of function " : "", or_empty(g->function));
+    tool_table_cell(&table, "as node '%s'%s%s", tn_operation_name(g->first), g->function != NULL ? " of function " : "",
+                    or_empty(g->function));
     tool_text_fini(&reason);
   }
   printf("\nNot supported\n");

@@ -84,8 +84,8 @@ void run_explain_missing(const run_request *r, const tool_source *source, tn_err
     if (signatures[k] == NULL) continue;
     for (size_t i = 0; tn_model_input_at(source->model, signatures[k], i, &input, NULL) == TN_OK; i++) {
       if (!names_node(tn_error_message(err), input.tensor)) continue;
-      tn_error_wrap(err, TN_OK, "input '%s' of signature '%s' is needed: add --feed %s=VALUE", input.key,
-                    signatures[k], input.key);
+      tn_error_wrap(err, TN_OK, "input '%s' of signature '%s' is needed: add --feed %s=VALUE", input.key, signatures[k],
+                    input.key);
       return;
     }
   }
@@ -124,8 +124,7 @@ static tn_status set_options(const run_request *r, tn_session_options *options, 
     status = tn_session_options_set_bool(options, "allow_soft_placement", 1, err);
   if (status == TN_OK && r->log_placement)
     status = tn_session_options_set_bool(options, "log_device_placement", 1, err);
-  for (size_t i = 0; i < r->options.n && status == TN_OK; i++)
-    status = set_option(options, r->options.items[i], err);
+  for (size_t i = 0; i < r->options.n && status == TN_OK; i++) status = set_option(options, r->options.items[i], err);
   return status == TN_OK ? set_folders(r, options, err) : status;
 }
 
@@ -230,9 +229,7 @@ static tn_status save_with_signature(const run_request *r, tn_session *session, 
                                               .output_keys = (const char *const *)keys + r->feed_args.n,
                                               .output_tensors = (const char *const *)tensors + r->feed_args.n,
                                               .n_outputs = r->fetch_args.n };
-  const tn_model_save_options options = { .struct_size = sizeof(options),
-                                          .signatures = &signature,
-                                          .n_signatures = 1 };
+  const tn_model_save_options options = { .struct_size = sizeof(options), .signatures = &signature, .n_signatures = 1 };
   tn_status status = tn_model_save(session, r->save_model, &options, err);
   for (size_t i = 0; i < n; i++) {
     free(keys[i]);

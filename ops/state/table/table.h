@@ -74,7 +74,7 @@ tn_status tn__table_import(tn__table *t, const void *keys, const void *values, s
 int64_t tn__table_size(tn__table *t);
 
 /* Starts an export: locks the table against changes until tn__table_end_export. *n is the number of
- * exported rows: first those of t->rows, then the free buckets of a dense table. TN_ABORTED if the
+ * exported rows: those of t->rows, or the buckets of a dense table. TN_ABORTED if the
  * table is not initialised; then it is not locked. */
 tn_status tn__table_begin_export(tn__table *t, size_t *n, tn_error *err);
 void tn__table_end_export(tn__table *t);

@@ -4,6 +4,7 @@
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/family.h>
 #include <ops/state/table/table.h>
+#include <ops/state/table/table_buckets.h>
 #include <string.h>
 
 /* Gets the table of input 0, and checks that inputs 1 and 2, if present, have the dtypes of its
@@ -165,36 +166,50 @@ static tn_status export_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_dynamic(ctx, 1, err) : st;
 }
 
-/* Copies the keys or values of all rows. Free buckets have the empty key and a zero value. */
-static tn_status copy_column(const tn__rows *rows, bool of_keys, size_t n, const void *empty, char *to, tn_error *err)
+/* Copies the keys or values of n rows: row i, or, if there are buckets, the row of bucket i. Free buckets have the
+ * empty key and a zero value. */
+static tn_status copy_column(const tn__rows *rows, bool of_keys, const size_t *buckets, size_t n, const void *empty,
+                             char *to, tn_error *err)
 {
   tn_dtype dtype = of_keys ? rows->key_dtype : rows->value_dtype;
   int64_t elements = of_keys ? rows->key_elements : rows->value_elements;
   size_t bytes = of_keys ? rows->key_bytes : rows->value_bytes;
   tn_status st = TN_OK;
-  for (size_t i = 0; st == TN_OK && i < rows->n; i++, to += bytes)
-    st = tn__copy_elements(dtype, to, of_keys ? tn__rows_key(rows, i) : tn__rows_value(rows, i), elements, err);
-  for (size_t i = rows->n; st == TN_OK && i < n; i++, to += bytes)
-    if (of_keys) st = tn__copy_elements(dtype, to, empty, elements, err);
+  for (size_t i = 0; st == TN_OK && i < n; i++, to += bytes) {
+    size_t row = buckets == NULL ? i : buckets[i];
+    if (row != SIZE_MAX)
+      st = tn__copy_elements(dtype, to, of_keys ? tn__rows_key(rows, row) : tn__rows_value(rows, row), elements, err);
+    else if (of_keys) st = tn__copy_elements(dtype, to, empty, elements, err);
     else if (tn__dtype_is_managed(dtype)) tn__elements_clear(dtype, to, elements);
     else memset(to, 0, bytes);
+  }
   return st;
+}
+
+static tn_status export_rows(tn_kernel_ctx *ctx, const tn__table *t, const size_t *buckets, size_t n)
+{
+  tn__shape keys, values;
+  export_shape(t, n, &t->key_shape, &keys);
+  export_shape(t, n, &t->value_shape, &values);
+  tn_status st = tn_kernel_allocate(ctx, 0, keys.dims, keys.rank);
+  if (st == TN_OK) st = tn_kernel_allocate(ctx, 1, values.dims, values.rank);
+  if (st == TN_OK) st = copy_column(&t->rows, true, buckets, n, t->empty_key, ctx->outputs[0]->data, ctx->err);
+  return st == TN_OK ? copy_column(&t->rows, false, buckets, n, NULL, ctx->outputs[1]->data, ctx->err) : st;
 }
 
 static tn_status export_compute(tn_kernel_ctx *ctx)
 {
   tn__table *t;
-  tn__shape keys, values;
-  size_t n;
+  size_t n, *buckets = NULL;
   tn_status st = open_table(ctx, ctx->outputs[0]->dtype, ctx->outputs[1]->dtype, &t);
   if (st == TN_OK) st = tn__table_begin_export(t, &n, ctx->err);
   if (st != TN_OK) return st;
-  export_shape(t, n, &t->key_shape, &keys);
-  export_shape(t, n, &t->value_shape, &values);
-  st = tn_kernel_allocate(ctx, 0, keys.dims, keys.rank);
-  if (st == TN_OK) st = tn_kernel_allocate(ctx, 1, values.dims, values.rank);
-  if (st == TN_OK) st = copy_column(&t->rows, true, n, t->empty_key, ctx->outputs[0]->data, ctx->err);
-  if (st == TN_OK) st = copy_column(&t->rows, false, n, NULL, ctx->outputs[1]->data, ctx->err);
+  bool dense = t->kind == TN__TABLE_DENSE;
+  if (dense && (buckets = tn__alloc_array(n, sizeof *buckets)) == NULL)
+    st = tn__no_memory(ctx->err, "buckets of a table", n);
+  if (dense && st == TN_OK) tn__rows_place(&t->rows, buckets, n);
+  if (st == TN_OK) st = export_rows(ctx, t, buckets, n);
+  tn__free(buckets, n * sizeof *buckets);
   tn__table_end_export(t);
   return st;
 }
