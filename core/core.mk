@@ -483,16 +483,16 @@ TN_MODEL_FILES = \
   core/model/checkpoint_paths.c \
   core/model/endpoints.c \
   core/model/facts.c \
-  core/model/freeze.c \
-  core/model/freeze.h \
-  core/model/freeze_attr.c \
-  core/model/freeze_body.c \
-  core/model/freeze_flow.c \
-  core/model/freeze_functions.c \
-  core/model/freeze_inline.c \
-  core/model/freeze_kind.c \
-  core/model/freeze_main.c \
-  core/model/freeze_node.c \
+  core/model/freeze/attr.c \
+  core/model/freeze/body.c \
+  core/model/freeze/flow.c \
+  core/model/freeze/freeze.c \
+  core/model/freeze/freeze.h \
+  core/model/freeze/functions.c \
+  core/model/freeze/inline.c \
+  core/model/freeze/kind.c \
+  core/model/freeze/main.c \
+  core/model/freeze/node.c \
   core/model/model.c \
   core/model/model.h \
   core/model/open_session.c \

@@ -34,6 +34,18 @@ examples_scoped_demo_LDADD = libtenon.la
 examples_interactive_demo_SOURCES = examples/sessions/interactive.c examples/sessions/sum.h
 examples_interactive_demo_LDADD = libtenon.la
 
+# SavedModels: the program of README.md, and those that docs/models.md quotes.
+noinst_PROGRAMS += examples/saved_model_demo examples/signatures_demo examples/train_demo examples/build_demo
+
+examples_saved_model_demo_SOURCES = examples/saved_model/saved_model.c
+examples_saved_model_demo_LDADD = libtenon.la
+examples_signatures_demo_SOURCES = examples/saved_model/signatures.c
+examples_signatures_demo_LDADD = libtenon.la
+examples_train_demo_SOURCES = examples/saved_model/train.c
+examples_train_demo_LDADD = libtenon.la
+examples_build_demo_SOURCES = examples/saved_model/build.c
+examples_build_demo_LDADD = libtenon.la
+
 # Installed beside the pages that refer to them. The program in examples/static is fully statically linked:
 # tests/repo/check-static.sh builds it.
 exampledir = $(docdir)/examples
@@ -41,6 +53,9 @@ exampledigitsdir = $(exampledir)/digits
 dist_exampledigits_DATA = $(TN_DIGITS_FILES) examples/digits/digits_demo.c
 exampleminimaldir = $(exampledir)/minimal
 dist_exampleminimal_DATA = examples/minimal/minimal.c
+examplesavedmodeldir = $(exampledir)/saved_model
+dist_examplesavedmodel_DATA = examples/saved_model/README.md examples/saved_model/build.c \
+  examples/saved_model/saved_model.c examples/saved_model/signatures.c examples/saved_model/train.c
 examplesessionsdir = $(exampledir)/sessions
 dist_examplesessions_DATA = examples/sessions/README.md examples/sessions/interactive.c examples/sessions/plain.c \
   examples/sessions/scoped.c examples/sessions/sum.h

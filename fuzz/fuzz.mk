@@ -6,6 +6,7 @@
 # folder.
 TN_FUZZERS = \
   fuzz/fuzz_builder \
+  fuzz/fuzz_bundle \
   fuzz/fuzz_checkpoint_v1 \
   fuzz/fuzz_config \
   fuzz/fuzz_control \
@@ -33,6 +34,11 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/lists \
   fuzz/corpus/fuzz_builder/matmul \
   fuzz/corpus/fuzz_builder/reshape \
+  fuzz/corpus/fuzz_bundle/file \
+  fuzz/corpus/fuzz_bundle/slices \
+  fuzz/corpus/fuzz_bundle/state \
+  fuzz/corpus/fuzz_bundle/strings \
+  fuzz/corpus/fuzz_bundle/types \
   fuzz/corpus/fuzz_checkpoint_v1/bad_consumer \
   fuzz/corpus/fuzz_checkpoint_v1/file \
   fuzz/corpus/fuzz_checkpoint_v1/shard \
@@ -286,3 +292,4 @@ fuzz_fuzz_checkpoint_v1_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_objectgraph_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_savedmodel_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_table_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_bundle_LDADD = $(TN_FUZZ_LIBS)

@@ -25,13 +25,16 @@ TN_OPS_FILES = \
   ops/array/tile.c \
   ops/array/transpose.c \
   ops/array/view.c \
+  ops/array/index/bucketize.c \
   ops/array/index/gather.c \
   ops/array/index/one_hot.c \
   ops/array/index/partition.c \
   ops/array/index/scatter.c \
   ops/array/index/search.c \
+  ops/array/index/sets.c \
   ops/array/index/top_k.c \
   ops/array/index/unique.c \
+  ops/array/index/unravel.c \
   ops/array/index/where.c \
   ops/audio/audio.c \
   ops/audio/audio_mfcc.c \
@@ -45,6 +48,10 @@ TN_OPS_FILES = \
   ops/control/functions.c \
   ops/control/messages.c \
   ops/control/optional.c \
+  ops/example/example_parse.c \
+  ops/example/example_sequence.c \
+  ops/example/example_sequence_single.c \
+  ops/example/sparse_serialize.c \
   ops/image/crop_and_resize.c \
   ops/image/crop_and_resize_grad.c \
   ops/image/non_max_suppression.c \
@@ -59,6 +66,7 @@ TN_OPS_FILES = \
   ops/math/math_binary.c \
   ops/math/math_unary.c \
   ops/math/matmul.c \
+  ops/math/population_count.c \
   ops/math/reduce.c \
   ops/math/scan.c \
   ops/math/special.c \
@@ -123,7 +131,9 @@ TN_OPS_FILES = \
   ops/state/variable/variables_scatter.c \
   ops/state/variable/variables_slice.c \
   ops/state/variable/variables_temporary.c \
+  ops/string/edit_distance.c \
   ops/string/string_csv.c \
+  ops/string/string_fingerprint.c \
   ops/string/string_format.c \
   ops/string/string_hash.c \
   ops/string/string_join.c \
@@ -148,6 +158,14 @@ TN_OPS_SHARED_FILES = \
   ops/control/function_calls.h \
   ops/control/function_gradient.c \
   ops/control/function_gradient.h \
+  ops/example/cursor.c \
+  ops/example/cursor.h \
+  ops/example/features.c \
+  ops/example/features.h \
+  ops/example/messages.c \
+  ops/example/messages.h \
+  ops/example/values.c \
+  ops/example/values.h \
   ops/image/resize.c \
   ops/image/resize.h \
   ops/image/resize_boxes.c \
@@ -284,6 +302,8 @@ TN_OPS_SHARED_FILES = \
   ops/state/queue/waiting.h \
   ops/state/table/table.c \
   ops/state/table/table.h \
+  ops/state/table/table_buckets.c \
+  ops/state/table/table_buckets.h \
   ops/state/table/table_file.c \
   ops/state/table/table_file.h \
   ops/state/table/table_rows.c \

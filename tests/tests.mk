@@ -31,6 +31,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/exec/threaded \
   tests/exec/workspace \
   tests/formats/bundle \
+  tests/formats/bundle_replace \
   tests/formats/checkpoint_slices \
   tests/formats/checkpoint_v1 \
   tests/formats/export \

@@ -324,7 +324,8 @@ tn_status tn__folder_sync(const char *path, tn_error *err)
 {
   char here[] = "./", *folder = here;
   size_t size = folder_size(path);
-  if (size > 0 && (folder = tn__strndup(path, size)) == NULL) return tn__no_memory(err, "the name of a folder", size + 1);
+  if (size > 0 && (folder = tn__strndup(path, size)) == NULL)
+    return tn__no_memory(err, "the name of a folder", size + 1);
   int fd = tn__sys_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), number = fd < 0 ? errno : sync_fd(fd);
   if (fd >= 0) tn__sys_close(fd);
   tn_status s = number == 0 ? TN_OK : tn__system_error(err, number, "cannot write the folder '%s' to the disk", folder);

@@ -65,8 +65,8 @@ tn_status tn__writer_commit(tn__writer *w, tn_error *err);
 /* Closes w and removes the unfinished file. Does nothing if w is closed. */
 void tn__writer_abandon(tn__writer *w);
 
-/* Waits until the names in the folder that contains `path` are on the disk: those of new files, and that others are gone.
- * Does nothing where a file system cannot do it. */
+/* Waits until the names in the folder that contains `path` are on the disk: those of new files, and that others are
+ * gone. Does nothing where a file system cannot do it. */
 tn_status tn__folder_sync(const char *path, tn_error *err);
 
 /* ---- system calls that are not cancellation points: pthread_cancel would leak what the caller holds ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function library of a graph, for core/graph and core/formats only.
+/* The function library of a graph, for core/graph, core/formats and core/model only.
  *
  * A published table never changes; an import that adds functions publishes a longer one. So readers need no lock.
  * Everything is in the graph's arena except the bodies, which are decoded on demand and belong to graph->bodies. */

@@ -48,7 +48,7 @@ tn_status tn__restored_read(tn__store *store, const tn__restored *items, size_t 
                             tn_error *err)
 {
   *fits = true;
-  memset(values, 0, n * sizeof *values);
+  if (n > 0) memset(values, 0, n * sizeof *values);
   for (size_t i = 0; i < n; i++)
     if (!(*fits = tn__restored_fits(&items[i], tn__store_find(store, items[i].key)))) return TN_OK;
   const tn__stored **entries = tn__alloc(n * sizeof *entries);

@@ -12,6 +12,7 @@ typedef struct restoring {
   const tn_checkpoint *checkpoint;
   tn_restore_report *report;
   tn__saver saver;     /* that of the session's model, empty if there is no usual one */
+  tn_checkpoint *own;  /* the one that the model was saved with; NULL: none */
   tn_operation **ops;  /* n of them; owned */
   size_t n;
   tn__restored *items; /* the variables with a value that fits; room for n; owned */
@@ -22,6 +23,7 @@ typedef struct restoring {
 static void fini(restoring *r)
 {
   tn__saver_fini(&r->saver);
+  tn_checkpoint_close(r->own);
   tn__free(r->ops, r->n * sizeof *r->ops);
   tn__free(r->items, r->n * sizeof *r->items);
   tn__map_fini(&r->used);
@@ -65,16 +67,44 @@ static tn_status find_named(restoring *r, tn_graph *graph, const tn_restore_opti
   return TN_OK;
 }
 
+/* The variables that the saver of the model restores. The graph may have others, which nothing gives a value. */
+static tn_status find_saved(restoring *r, tn_error *err)
+{
+  r->ops = tn__zalloc(r->saver.n * sizeof *r->ops);
+  if (r->ops == NULL) return tn__no_memory(err, "variables to restore", r->saver.n);
+  r->n = r->saver.n;
+  for (size_t i = 0; i < r->n; i++) r->ops[i] = r->saver.items[i].variable;
+  return TN_OK;
+}
+
 static tn_status find_variables(restoring *r, tn_session *session, const tn_restore_options *o, tn_error *err)
 {
   tn_graph *graph;
   tn_status st = tn__session_need_graph(session, &graph, err);
   if (st != TN_OK) return st;
-  st = o != NULL && o->variables != NULL && o->n > 0 ? find_named(r, graph, o, err)
-                                                     : tn__variables_list(graph, &r->ops, &r->n, err);
+  if (o != NULL && o->variables != NULL && o->n > 0) st = find_named(r, graph, o, err);
+  else if (r->saver.n > 0) st = find_saved(r, err);
+  else st = tn__variables_list(graph, &r->ops, &r->n, err);
   if (st != TN_OK) return st;
   r->items = tn__zalloc(r->n * sizeof *r->items);
   return r->items == NULL && r->n > 0 ? tn__no_memory(err, "variables to restore", r->n) : TN_OK;
+}
+
+/* Opens the checkpoint that a SavedModel has. It may be missing, or damaged: then nothing is known of its names. */
+static tn_status open_own(restoring *r, const tn_model *model, tn_error *err)
+{
+  static const char variables[] = "/variables/variables";
+  if (model->kind != TN_MODEL_SAVED || r->saver.n == 0) return TN_OK;
+  size_t n = strlen(model->folder);
+  char *path = tn__alloc(n + sizeof variables);
+  if (path == NULL) return tn__no_memory(err, "a path", n + sizeof variables);
+  memcpy(path, model->folder, n);
+  memcpy(path + n, variables, sizeof variables);
+  tn_status st = tn_checkpoint_open(path, &r->own, err);
+  tn__strfree(path);
+  if (st == TN_RESOURCE_EXHAUSTED) return st;
+  tn__error_reset(err);
+  return TN_OK;
 }
 
 /* The keys under which the model's own saver stores variables help where a checkpoint has the same layout. */
@@ -85,7 +115,7 @@ static tn_status read_saver(restoring *r, tn_session *session, tn_error *err)
   if (m == NULL || m->saver_restore == NULL || m->saver_filename == NULL) return TN_OK;
   tn_status st = tn__saver_read(model, &r->saver, err);
   if (st == TN_OK && !r->saver.usual) tn__saver_fini(&r->saver);
-  return st;
+  return st == TN_OK ? open_own(r, model, err) : st;
 }
 
 /* ---- which values ---- */
@@ -97,6 +127,41 @@ static const tn__restored *saver_item(const restoring *r, const tn_operation *op
     if (r->saver.items[i].variable == op && tn__store_find(r->checkpoint->store, r->saver.items[i].key) != NULL)
       return &r->saver.items[i];
   return NULL;
+}
+
+/* The only tensor whose key is a path to this key: an object that was saved as a part of another one has a longer key.
+ */
+static const tn__stored *find_longer(const tn__store *store, tn__slice key)
+{
+  const tn__stored *found = NULL;
+  for (size_t i = 0; i < store->n; i++) {
+    const tn__stored *e = &store->entries[i];
+    size_t before = e->key_size - key.size;
+    if (e->key_size <= key.size || e->key[before - 1] != '/' || memcmp(e->key + before, key.data, key.size) != 0)
+      continue;
+    if (found != NULL) return NULL;
+    found = e;
+  }
+  return found;
+}
+
+/* Finds the value of a variable of an object-based model in a checkpoint with other keys: by the name that the variable
+ * had in the program that saved the model, else by its key. *entry is NULL if there is none. */
+static tn_status find_saved_value(const restoring *r, const tn_operation *op, const tn__stored **entry, tn_error *err)
+{
+  const tn__object_graph *graph = NULL;
+  tn__slice key = { NULL, 0 };
+  for (size_t i = 0; i < r->saver.n && key.data == NULL; i++)
+    if (r->saver.items[i].variable == op) key = r->saver.items[i].key;
+  if (key.data == NULL || r->own == NULL) return TN_OK;
+  tn_status st = tn__checkpoint_graph(r->own, &graph, err);
+  tn__slice name = graph == NULL ? (tn__slice){ "", 0 } : tn__object_graph_name_of(graph, key);
+  char *text = name.size == 0 ? NULL : tn__strndup(name.data, name.size);
+  if (st == TN_OK && text == NULL && name.size > 0) st = tn__no_memory(err, "the name of a variable", name.size);
+  if (st == TN_OK && text != NULL) st = tn__checkpoint_named(r->checkpoint, text, entry, err);
+  tn__strfree(text);
+  if (st == TN_OK && *entry == NULL) *entry = find_longer(r->checkpoint->store, key);
+  return st;
 }
 
 /* Finds the value of variable i. *entry is NULL if there is none. */
@@ -112,8 +177,11 @@ static tn_status find_value(const restoring *r, size_t i, const char *key, tn__r
     *entry = tn__store_find(r->checkpoint->store, saved->key);
     return TN_OK;
   }
-  if (key == NULL) st = tn__checkpoint_named(r->checkpoint, tn_operation_name(r->ops[i]), entry, err);
-  else st = tn__checkpoint_locate(r->checkpoint, key, entry, err);
+  if (key == NULL) {
+    st = tn__checkpoint_named(r->checkpoint, tn_operation_name(r->ops[i]), entry, err);
+    if (st == TN_OK && *entry == NULL) st = find_saved_value(r, r->ops[i], entry, err);
+  }
+  if (key != NULL) st = tn__checkpoint_locate(r->checkpoint, key, entry, err);
   if (st == TN_OK && *entry != NULL) item->key = (tn__slice){ (*entry)->key, (*entry)->key_size };
   return st;
 }
@@ -205,8 +273,8 @@ static tn_status assign(restoring *r, tn_session *session, tn_error *err)
 
 static tn_status restore(restoring *r, tn_session *session, const tn_restore_options *options, tn_error *err)
 {
-  tn_status st = find_variables(r, session, options, err);
-  if (st == TN_OK) st = read_saver(r, session, err);
+  tn_status st = read_saver(r, session, err);
+  if (st == TN_OK) st = find_variables(r, session, options, err);
   if (st == TN_OK) st = find_values(r, options, err);
   return st == TN_OK ? assign(r, session, err) : st;
 }

@@ -157,7 +157,7 @@ tn_status tn__variables_get(tn_session *session, tn_operation *const *ops, size_
                             tn_error *err)
 {
   size_t n_missing = 0;
-  memset(resources, 0, n * sizeof *resources);
+  if (n > 0) memset(resources, 0, n * sizeof *resources);
   const char **missing = tn__alloc(n * sizeof *missing);
   if (missing == NULL && n > 0) return tn__no_memory(err, "names of variables", n);
   tn_status st = find_all(session, ops, n, resources, missing, &n_missing, err);

@@ -33,8 +33,8 @@ tn_status tn__folders_add(tn__folders *folders, tn__file_use use, const char *fo
 tn_status tn__folders_find(const tn__folders *folders, tn__file_use use, const char *name, char **path,
                            tn_error *err);
 
-/* Folders that replace those of the session for steps that the calling thread begins; NULL: none. Set by a call that was
- * asked to save, for the time of its step. Borrowed. */
+/* Folders that replace those of the session for steps that the calling thread begins; NULL: none. Set by a call that
+ * was asked to save, for the time of its step. Borrowed. */
 extern _Thread_local const tn__folders *tn__folders_granted TN__THREAD_WORD;
 
 /* The folders of the session that runs a kernel's step; NULL outside of a session. core/exec/step/resources.c */

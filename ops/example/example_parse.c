@@ -98,7 +98,7 @@ static tn_status prepare_features(tn_prepare_ctx *ctx, tn_error *err)
     st = tn__features_check_default(ctx, &features->items[i], err);
     if (st == TN_OK) st = prepare_outputs(ctx, &features->items[i], err);
   }
-  return st == TN_OK ? tn__messages_scratch(ctx, features, sizeof(tn__values), err) : st;
+  return st == TN_OK ? tn__messages_scratch(ctx, features, sizeof(tn__feature_values), err) : st;
 }
 
 static tn_status prepare_v1(tn_prepare_ctx *ctx, tn_error *err)
@@ -123,14 +123,14 @@ static tn_status prepare_single(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- one message ---- */
 
-static tn__values *values_of(const tn__messages *m, int64_t message)
+static tn__feature_values *values_of(const tn__messages *m, int64_t message)
 {
-  return (tn__values *)m->memory + message * m->features->n;
+  return (tn__feature_values *)m->memory + message * m->features->n;
 }
 
 /* Remembers the feature of an entry. One without a list counts as missing. If the last entry of a key has no list, an
  * earlier one is used, but for sparse and ragged features of a batch. */
-static tn_status note_entry(const tn__messages *m, tn__values *values, tn__slice key, tn__slice feature, tn_error *err)
+static tn_status note_entry(const tn__messages *m, tn__feature_values *values, tn__slice key, tn__slice feature, tn_error *err)
 {
   uint32_t i = tn__key_index_find(&m->index, key, false);
   if (i == TN__NO_KEY) return TN_OK;
@@ -140,10 +140,10 @@ static tn_status note_entry(const tn__messages *m, tn__values *values, tn__slice
     if (!dense && !m->single) values[i].at = NULL;
     return TN_OK;
   }
-  uint8_t dtype = tn__values_dtype((uint8_t)feature.data[0]);
+  uint8_t dtype = tn__feature_dtype((uint8_t)feature.data[0]);
   if (dtype == TN_DTYPE_INVALID)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "key '%.*s' has a list of an unknown type", TN__KEY(m, i));
-  values[i] = (tn__values){ .at = (const uint8_t *)feature.data + 1, .size = (uint32_t)feature.size - 1,
+  values[i] = (tn__feature_values){ .at = (const uint8_t *)feature.data + 1, .size = (uint32_t)feature.size - 1,
                             .dtype = dtype };
   return TN_OK;
 }
@@ -154,7 +154,7 @@ static tn_status malformed(tn__slice message, tn_error *err)
 }
 
 /* Concatenated messages are one message. */
-static tn_status walk(const tn__messages *m, tn__slice message, tn__values *values, tn_error *err)
+static tn_status walk(const tn__messages *m, tn__slice message, tn__feature_values *values, tn_error *err)
 {
   tn__cursor c = tn__cursor_of(message);
   tn__poll poll = tn__poll_here();
@@ -190,14 +190,14 @@ static tn_status use_default(const tn__messages *m, uint32_t i, char *to, tn_err
 }
 
 /* Checks and counts the values of a feature that is there. */
-static tn_status count_values(const tn__messages *m, uint32_t i, tn__values *v, tn__poll *poll, tn_error *err)
+static tn_status count_values(const tn__messages *m, uint32_t i, tn__feature_values *v, tn__poll *poll, tn_error *err)
 {
   const tn__feature *f = &m->features->items[i];
   tn__cursor c = { v->at, v->at + v->size };
   if (v->dtype != f->dtype)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "key '%.*s' has values of %s, wanted %s", TN__KEY(m, i),
                         tn_dtype_name(v->dtype), tn_dtype_name(f->dtype));
-  if (!tn__values_count(&c, false, v, poll))
+  if (!tn__feature_count(&c, false, v, poll))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "key '%.*s' has a malformed list of %s", TN__KEY(m, i),
                         tn_dtype_name(f->dtype));
   if (f->kind == TN__FEATURE_DENSE && v->n != f->row)
@@ -212,19 +212,19 @@ static tn_status count_values(const tn__messages *m, uint32_t i, tn__values *v, 
 static tn_status parse_message(const tn__messages *m, int64_t message, tn_error *err)
 {
   tn__slice bytes;
-  tn__values *values = values_of(m, message);
+  tn__feature_values *values = values_of(m, message);
   tn__poll poll = tn__poll_here();
   bytes.data = tn_string_data((const tn_string *)m->ctx->inputs[0]->data + message, &bytes.size);
   memset(values, 0, m->features->n * sizeof *values);
   tn_status st = walk(m, bytes, values, err);
   for (uint32_t i = 0; st == TN_OK && i < m->features->n; i++) {
     const tn__feature *f = &m->features->items[i];
-    tn__values *v = &values[i];
+    tn__feature_values *v = &values[i];
     if (v->at != NULL) st = count_values(m, i, v, &poll, err);
     if (st != TN_OK || f->kind != TN__FEATURE_DENSE) continue;
     const tn_view *out = m->ctx->outputs[f->outputs[0]];
     char *to = (char *)out->data + (size_t)(message * f->row) * tn_dtype_size(f->dtype);
-    st = v->at == NULL ? use_default(m, i, to, err) : tn__values_copy(v, to, &poll, err);
+    st = v->at == NULL ? use_default(m, i, to, err) : tn__feature_copy(v, to, &poll, err);
   }
   return st;
 }
@@ -290,7 +290,7 @@ static tn_status allocate(tn__messages *m, uint32_t i, tn__poll *poll)
   const tn__feature *f = &m->features->items[i];
   int64_t total = 0, most = 0;
   for (int64_t e = 0; e < m->n; e++) {
-    tn__values *v = &values_of(m, e)[i];
+    tn__feature_values *v = &values_of(m, e)[i];
     if (tn__poll_over(poll, 10)) return TN_CANCELLED;
     v->offset = total;
     total += v->n;
@@ -305,13 +305,13 @@ static tn_status allocate(tn__messages *m, uint32_t i, tn__poll *poll)
 }
 
 /* Copies the values of a message and fills the rest of its part with the default. */
-static tn_status fill_variable(const tn__messages *m, const tn__feature *f, const tn__values *v, int64_t message,
+static tn_status fill_variable(const tn__messages *m, const tn__feature *f, const tn__feature_values *v, int64_t message,
                                tn__poll *poll)
 {
   const tn_view *out = m->ctx->outputs[f->outputs[0]];
   int64_t each = out->count / m->n;
   if (out->count == 0) return TN_OK;
-  tn_status st = tn__values_copy(v, tn__messages_element(out, message * each), poll, NULL);
+  tn_status st = tn__feature_copy(v, tn__messages_element(out, message * each), poll, NULL);
   for (int64_t at = v->n, n; st == TN_OK && at < each && !tn__poll_over(poll, FILL_AT_ONCE); at += n) {
     n = each - at < FILL_AT_ONCE ? each - at : FILL_AT_ONCE;
     st = tn__fill_elements(f->dtype, tn__messages_element(out, message * each + at), m->ctx->inputs[f->fallback]->data,
@@ -323,7 +323,7 @@ static tn_status fill_variable(const tn__messages *m, const tn__feature *f, cons
 static tn_status fill(const tn__messages *m, uint32_t i, int64_t message, tn__poll *poll)
 {
   const tn__feature *f = &m->features->items[i];
-  const tn__values *v = &values_of(m, message)[i];
+  const tn__feature_values *v = &values_of(m, message)[i];
   if (f->kind == TN__FEATURE_DENSE) return TN_OK;
   if (f->kind == TN__FEATURE_VARIABLE) return fill_variable(m, f, v, message, poll);
   if (f->kind == TN__FEATURE_SPARSE) {
@@ -334,7 +334,7 @@ static tn_status fill(const tn__messages *m, uint32_t i, int64_t message, tn__po
     }
   }
   const tn_view *out = m->ctx->outputs[f->outputs[f->kind == TN__FEATURE_SPARSE]];
-  return tn__values_copy(v, tn__messages_element(out, v->offset), poll, NULL);
+  return tn__feature_copy(v, tn__messages_element(out, v->offset), poll, NULL);
 }
 
 /* An item is a feature of a message. */

@@ -11,8 +11,8 @@ void tn__features_destroy(tn__features *features)
   if (features != NULL) tn__free(features, sizeof *features + features->n * sizeof *features->items);
 }
 
-static tn_status bad_count(const tn_operation *op, const tn__feature_group *g, const char *what, size_t n, size_t wanted,
-                           tn_error *err)
+static tn_status bad_count(const tn_operation *op, const tn__feature_group *g, const char *what, size_t n,
+                           size_t wanted, tn_error *err)
 {
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: '%s' has %zu items, but '%s' has %zu", tn_operation_type(op), what,
                       n, g->types, wanted);

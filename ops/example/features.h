@@ -44,6 +44,7 @@ typedef struct tn__feature {
   tn__slice key;           /* TN__KEYS_ATTR */
   uint32_t key_input, key_at; /* input with the key, and its element there */
   uint32_t fallback;       /* input with the default, UINT32_MAX = none */
+  bool may_miss;           /* for the op's own use: a list that may be missing */
   uint32_t outputs[3];
 } tn__feature;
 

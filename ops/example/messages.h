@@ -32,7 +32,8 @@ static inline tn__slice tn__messages_at(const tn__messages *m, int64_t i)
 }
 
 /* Runs items in parallel if that pays. `user` of part is `m`. */
-void tn__messages_loop(tn__messages *m, int64_t n, double cost_ns, void (*part)(void *user, int64_t begin, int64_t end));
+void tn__messages_loop(tn__messages *m, int64_t n, double cost_ns,
+                       void (*part)(void *user, int64_t begin, int64_t end));
 /* Records that message i has an error. Any thread. */
 void tn__messages_fail(tn__messages *m, int64_t i);
 /* Prepends the message's number and name to the error. */

@@ -8,7 +8,7 @@
 /* ---- counting ---- */
 
 /* Sets the values to the bytes from v->at to c, and n. */
-static bool found(const tn__cursor *c, tn__values *v, size_t n)
+static bool found(const tn__cursor *c, tn__feature_values *v, size_t n)
 {
   v->size = (uint32_t)(c->p - v->at);
   v->n = (uint32_t)n;
@@ -16,7 +16,7 @@ static bool found(const tn__cursor *c, tn__values *v, size_t n)
 }
 
 /* Packed floats. A run that is longer than its list is not an error as long as all whole floats are there. */
-static bool count_packed_floats(tn__cursor *c, bool exact, tn__values *v)
+static bool count_packed_floats(tn__cursor *c, bool exact, tn__feature_values *v)
 {
   uint32_t bytes;
   if (!tn__cursor_length(c, &bytes)) return false;
@@ -30,7 +30,7 @@ static bool count_packed_floats(tn__cursor *c, bool exact, tn__values *v)
 }
 
 /* Floats with a tag each. */
-static bool count_floats(tn__cursor *c, tn__values *v, tn__poll *poll)
+static bool count_floats(tn__cursor *c, tn__feature_values *v, tn__poll *poll)
 {
   size_t n = 0;
   for (; c->p < c->end; n++) {
@@ -41,29 +41,37 @@ static bool count_floats(tn__cursor *c, tn__values *v, tn__poll *poll)
   return found(c, v, n);
 }
 
-/* Varints of at most ten bytes up to c->end. */
-static bool count_packed_ints(tn__cursor *c, tn__values *v, tn__poll *poll)
+bool tn__feature_varints(tn__slice run, size_t *n, tn__poll *poll)
 {
-  uint32_t bytes;
-  size_t n = 0;
+  const uint8_t *p = (const uint8_t *)run.data;
   unsigned length = 0; /* of the unfinished varint */
-  if (!tn__cursor_length(c, &bytes)) return false;
-  tn__cursor_enter(c, bytes);
-  v->at = c->p;
-  while (c->p < c->end) {
-    size_t part = tn__cursor_left(c) < POLL_BYTES ? tn__cursor_left(c) : POLL_BYTES;
-    if (tn__poll_over(poll, (int64_t)part)) return false;
-    for (const uint8_t *stop = c->p + part; c->p < stop; c->p++) {
-      length = *c->p < 0x80 ? 0 : length + 1;
-      n += length == 0;
+  *n = 0;
+  for (size_t i = 0; i < run.size;) {
+    size_t stop = run.size - i < POLL_BYTES ? run.size : i + POLL_BYTES;
+    if (tn__poll_over(poll, (int64_t)(stop - i))) return false;
+    for (; i < stop; i++) {
+      length = p[i] < 0x80 ? 0 : length + 1;
+      *n += length == 0;
       if (length == 10) return false;
     }
   }
-  return length == 0 && found(c, v, n);
+  return length == 0;
+}
+
+static bool count_packed_ints(tn__cursor *c, tn__feature_values *v, tn__poll *poll)
+{
+  uint32_t bytes;
+  size_t n;
+  if (!tn__cursor_length(c, &bytes)) return false;
+  tn__cursor_enter(c, bytes);
+  if (!tn__feature_varints((tn__slice){ (const char *)c->p, tn__cursor_left(c) }, &n, poll)) return false;
+  v->at = c->p;
+  c->p = c->end;
+  return found(c, v, n);
 }
 
 /* Varints with a tag each. */
-static bool count_ints(tn__cursor *c, tn__values *v, tn__poll *poll)
+static bool count_ints(tn__cursor *c, tn__feature_values *v, tn__poll *poll)
 {
   uint64_t value;
   size_t n = 0;
@@ -74,7 +82,7 @@ static bool count_ints(tn__cursor *c, tn__values *v, tn__poll *poll)
   return found(c, v, n);
 }
 
-static bool count_strings(tn__cursor *c, tn__values *v, tn__poll *poll)
+static bool count_strings(tn__cursor *c, tn__feature_values *v, tn__poll *poll)
 {
   tn__slice text;
   size_t n = 0;
@@ -86,7 +94,7 @@ static bool count_strings(tn__cursor *c, tn__values *v, tn__poll *poll)
 }
 
 /* Numbers, of which the first tag says whether they are packed. */
-static bool count_numbers(tn__cursor *c, bool exact, tn__values *v, tn__poll *poll)
+static bool count_numbers(tn__cursor *c, bool exact, tn__feature_values *v, tn__poll *poll)
 {
   uint8_t single = v->dtype == TN_FLOAT ? TN__TAG_FIXED32(1) : TN__TAG_VARINT(1);
   v->packed = *c->p == TN__TAG_BYTES(1);
@@ -96,7 +104,7 @@ static bool count_numbers(tn__cursor *c, bool exact, tn__values *v, tn__poll *po
   return v->dtype == TN_FLOAT ? count_packed_floats(c, exact, v) : count_packed_ints(c, v, poll);
 }
 
-bool tn__values_count(tn__cursor *c, bool exact, tn__values *v, tn__poll *poll)
+bool tn__feature_count(tn__cursor *c, bool exact, tn__feature_values *v, tn__poll *poll)
 {
   uint32_t bytes;
   bool whole = true;
@@ -114,7 +122,7 @@ bool tn__values_count(tn__cursor *c, bool exact, tn__values *v, tn__poll *poll)
 
 /* ---- copying ---- */
 
-static void copy_floats(const tn__values *v, float *to)
+static void copy_floats(const tn__feature_values *v, float *to)
 {
   const uint8_t *p = v->at;
   if (v->packed && v->n > 0) memcpy(to, p, v->n * sizeof *to); /* little-endian, like the machine */
@@ -122,7 +130,7 @@ static void copy_floats(const tn__values *v, float *to)
     for (uint32_t i = 0; i < v->n; i++, p += 1 + sizeof *to) memcpy(to + i, p + 1, sizeof *to);
 }
 
-static void copy_ints(const tn__values *v, int64_t *to, tn__poll *poll)
+static void copy_ints(const tn__feature_values *v, int64_t *to, tn__poll *poll)
 {
   tn__cursor c = { v->at, v->at + v->size };
   for (uint32_t i = 0; i < v->n; i++) {
@@ -134,7 +142,7 @@ static void copy_ints(const tn__values *v, int64_t *to, tn__poll *poll)
   }
 }
 
-static tn_status copy_strings(const tn__values *v, tn_string *to, tn__poll *poll, tn_error *err)
+static tn_status copy_strings(const tn__feature_values *v, tn_string *to, tn__poll *poll, tn_error *err)
 {
   tn__cursor c = { v->at, v->at + v->size };
   for (uint32_t i = 0; i < v->n; i++) {
@@ -147,7 +155,7 @@ static tn_status copy_strings(const tn__values *v, tn_string *to, tn__poll *poll
   return TN_OK;
 }
 
-tn_status tn__values_copy(const tn__values *v, void *to, tn__poll *poll, tn_error *err)
+tn_status tn__feature_copy(const tn__feature_values *v, void *to, tn__poll *poll, tn_error *err)
 {
   switch (v->dtype) {
   case TN_FLOAT: copy_floats(v, to); return TN_OK;

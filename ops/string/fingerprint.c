@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FarmHash's Fingerprint64, MurmurHash64A and SipHash-2-4, from their published descriptions. Words are read in
- * little-endian order. */
+/* FarmHash's Fingerprint64 and Fingerprint128, MurmurHash64A and SipHash-2-4, from their published descriptions. Words
+ * are read in little-endian order. */
 #include <ops/string/fingerprint.h>
 
 #include <string.h>
@@ -116,6 +116,79 @@ uint64_t tn__fingerprint64(const void *data, size_t size)
   s.w.a += s.v.a;
   take_64(&s, last - 64, factor, 9);
   return mix(mix(s.v.a, s.w.a, factor) + fold(s.y) * k0 + s.z, mix(s.v.b, s.w.b, factor) + s.x, factor);
+}
+
+/* ---- Fingerprint128 ---- */
+
+static uint64_t join(uint64_t a, uint64_t b) { return mix(a, b, UINT64_C(0x9ddfea08eb382d69)); }
+
+static pair below_128(const unsigned char *p, size_t size, uint64_t a, uint64_t b)
+{
+  uint64_t c, d;
+  if (size <= 16) {
+    a = fold(a * k1) * k1;
+    c = b * k1 + up_to_16(p, size);
+    d = fold(a + (size >= 8 ? load64(p) : c));
+  } else {
+    c = join(load64(p + size - 8) + k1, a);
+    d = join(b + size, c + load64(p + size - 16));
+    a += d;
+    for (size_t done = 16; done < size; done += 16, p += 16) {
+      a = (a ^ fold(load64(p) * k1) * k1) * k1;
+      b ^= a;
+      c = (c ^ fold(load64(p + 8) * k1) * k1) * k1;
+      d ^= c;
+    }
+  }
+  a = join(a, c);
+  b = join(d, b);
+  return (pair){ a ^ b, join(b, a) };
+}
+
+static pair from_128(const unsigned char *p, size_t size, uint64_t a, uint64_t b)
+{
+  state s = { .x = a, .y = b, .z = size * k1 };
+  s.v.a = turn(b ^ k1, 49) * k1 + load64(p);
+  s.v.b = turn(s.v.a, 42) * k1 + load64(p + 8);
+  s.w.a = turn(b + s.z, 35) * k1 + a;
+  s.w.b = turn(a + load64(p + 88), 53) * k1;
+  for (; size >= 128; size -= 128, p += 128) {
+    take_64(&s, p, k1, 1);
+    take_64(&s, p + 64, k1, 1);
+  }
+  s.x += turn(s.v.a + s.z, 49) * k0;
+  s.y = s.y * k0 + turn(s.w.b, 37);
+  s.z = s.z * k0 + turn(s.w.a, 27);
+  s.w.a *= 9;
+  s.v.a *= k0;
+  for (size_t done = 0; done < size;) { /* up to four times 32 bytes from the end */
+    done += 32;
+    const unsigned char *tail = p + size - done;
+    s.y = turn(s.x + s.y, 42) * k0 + s.v.b;
+    s.w.a += load64(tail + 16);
+    s.x = s.x * k0 + s.w.a;
+    s.z += s.w.b + load64(tail);
+    s.w.b += s.v.a;
+    s.v = take_32(tail, s.v.a + s.z, s.v.b);
+    s.v.a *= k0;
+  }
+  uint64_t x = join(s.x, s.v.a), y = join(s.y + s.z, s.w.a);
+  return (pair){ join(x + s.v.b, s.w.b) + y, join(x + s.w.b, y + s.v.b) };
+}
+
+void tn__fingerprint128(const void *data, size_t size, uint64_t out[2])
+{
+  const unsigned char *p = data;
+  uint64_t a = k0, b = k1;
+  if (size >= 16) {
+    a = load64(p);
+    b = load64(p + 8) + k0;
+    p += 16;
+    size -= 16;
+  }
+  pair h = size < 128 ? below_128(p, size, a, b) : from_128(p, size, a, b);
+  out[0] = h.a;
+  out[1] = h.b;
 }
 
 /* ---- MurmurHash64A ---- */

@@ -9,6 +9,8 @@
 
 /* FarmHash's Fingerprint64. */
 uint64_t tn__fingerprint64(const void *data, size_t size);
+/* FarmHash's Fingerprint128: the low half, the high half. */
+void tn__fingerprint128(const void *data, size_t size, uint64_t out[2]);
 /* MurmurHash64A with the seed of TensorFlow's original string hash. */
 uint64_t tn__murmur64(const void *data, size_t size);
 /* SipHash-2-4. */

@@ -36,7 +36,8 @@ static void put_bytes(tn__text *t, unsigned field, const void *data, size_t n)
 /* A dimension is a nested message; a size of 0 is omitted from it. */
 static size_t dim_size(int64_t dim) { return dim == 0 ? 0 : 1 + varint_size((uint64_t)dim); }
 
-void tn__proto_put_tensor(tn__text *t, const tn_view *v)
+/* Writes dtype and shape. */
+static void put_head(tn__text *t, const tn_view *v)
 {
   size_t shape = 0;
   for (int32_t d = 0; d < v->rank; d++) shape += 2 + dim_size(v->dims[d]);
@@ -51,14 +52,53 @@ void tn__proto_put_tensor(tn__text *t, const tn_view *v)
     put_varint(t, 1 << 3 | VARINT);
     put_varint(t, (uint64_t)v->dims[d]);
   }
+}
+
+static void put_plain(tn__text *t, const tn_view *v)
+{
+  if (v->count > 0) put_bytes(t, 4, v->data, (size_t)v->count * tn_dtype_size(v->dtype));
+}
+
+static const char *text_at(const tn_view *v, int64_t i, size_t *n)
+{
+  return tn_string_data((const tn_string *)v->data + i, n);
+}
+
+void tn__proto_put_tensor(tn__text *t, const tn_view *v)
+{
+  put_head(t, v);
   if (v->dtype != TN_STRING) {
-    if (v->count > 0) put_bytes(t, 4, v->data, (size_t)v->count * tn_dtype_size(v->dtype));
+    put_plain(t, v);
     return;
   }
   for (int64_t i = 0; i < v->count && !t->failed; i++) {
     size_t n;
-    const char *text = tn_string_data((const tn_string *)v->data + i, &n);
+    const char *text = text_at(v, i, &n);
     put_bytes(t, 8, text, n);
+  }
+}
+
+void tn__proto_put_content(tn__text *t, const tn_view *v)
+{
+  size_t n, all = 0;
+  put_head(t, v);
+  if (v->dtype != TN_STRING || v->count == 0) {
+    put_plain(t, v);
+    return;
+  }
+  for (int64_t i = 0; i < v->count; i++) {
+    text_at(v, i, &n);
+    all += varint_size(n) + n;
+  }
+  put_varint(t, 4 << 3 | BYTES);
+  put_varint(t, all);
+  for (int64_t i = 0; i < v->count && !t->failed; i++) {
+    text_at(v, i, &n);
+    put_varint(t, n);
+  }
+  for (int64_t i = 0; i < v->count && !t->failed; i++) {
+    const char *text = text_at(v, i, &n);
+    tn__text_append(t, text, n);
   }
 }
 
@@ -241,8 +281,31 @@ static tn_status read_numbers(const tn__proto_tensor *proto, int64_t count, void
   return TN_OK;
 }
 
+static tn_status bad_strings(const tn__proto_tensor *proto, int64_t count, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor has %zu bytes, which are not %lld strings",
+                      proto->content.size, (long long)count);
+}
+
+/* Strings in one run of bytes: all lengths, then all texts, exactly. */
+static tn_status read_string_content(const tn__proto_tensor *proto, int64_t count, tn_string *to, tn_error *err)
+{
+  wire lengths = begin(proto->content), texts = lengths;
+  uint64_t n;
+  for (int64_t i = 0; i < count; i++)
+    if (!take_varint(&texts, &n)) return bad_strings(proto, count, err);
+  for (int64_t i = 0; i < count; i++) {
+    if (!take_varint(&lengths, &n) || n > (uint64_t)(texts.end - texts.at)) return bad_strings(proto, count, err);
+    tn_status st = tn_string_set(to + i, texts.at, (size_t)n, err);
+    if (st != TN_OK) return st;
+    texts.at += n;
+  }
+  return texts.at == texts.end ? TN_OK : bad_strings(proto, count, err);
+}
+
 static tn_status read_strings(const tn__proto_tensor *proto, int64_t count, tn_string *to, tn_error *err)
 {
+  if (proto->content.size > 0) return read_string_content(proto, count, to, err);
   int64_t n = 0;
   tn_status st = TN_OK;
   for (wire w = begin(proto->all); n < count && st == TN_OK && next_field(&w);)
@@ -252,6 +315,15 @@ static tn_status read_strings(const tn__proto_tensor *proto, int64_t count, tn_s
     else tn_string_clear(to + i);
   }
   return st;
+}
+
+tn_status tn__proto_tensor_bytes(const tn__proto_tensor *proto, size_t *bytes, tn_error *err)
+{
+  const size_t most = (size_t)1 << 30;
+  tn_status st = tn_shape_bytes(proto->dtype, proto->shape.dims, proto->shape.rank, bytes, err);
+  if (st != TN_OK || *bytes <= most || (*bytes - most) / 100 <= proto->all.size) return st;
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "%zu bytes say that they are a tensor of %zu", proto->all.size,
+                      *bytes);
 }
 
 tn_status tn__proto_read_elements(const tn__proto_tensor *proto, int64_t count, void *to, tn_error *err)

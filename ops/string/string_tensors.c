@@ -28,16 +28,6 @@ static tn_status parse_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
 }
 
-/* A few bytes can request any number of repetitions of a value, so the size of the result is
- * limited. */
-static tn_status check_size(const tn__proto_tensor *proto, size_t bytes, tn_error *err)
-{
-  const size_t most = (size_t)1 << 30;
-  if (bytes <= most || (bytes - most) / 100 <= proto->all.size) return TN_OK;
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "ParseTensor: %zu bytes say that they are a tensor of %zu",
-                      proto->all.size, bytes);
-}
-
 static tn_status parse_compute(tn_kernel_ctx *ctx)
 {
   tn__proto_tensor proto;
@@ -50,9 +40,9 @@ static tn_status parse_compute(tn_kernel_ctx *ctx)
   if (proto.dtype != wanted)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "ParseTensor: the text is a tensor of %s, wanted %s",
                         tn_dtype_name(proto.dtype), tn_dtype_name(wanted));
-  st = tn_shape_bytes(wanted, proto.shape.dims, proto.shape.rank, &bytes, ctx->err);
-  if (st == TN_OK) st = check_size(&proto, bytes, ctx->err);
-  if (st == TN_OK) st = tn_kernel_allocate(ctx, 0, proto.shape.dims, proto.shape.rank);
+  st = tn__proto_tensor_bytes(&proto, &bytes, ctx->err);
+  if (st != TN_OK) return tn_error_prefix(ctx->err, "ParseTensor");
+  st = tn_kernel_allocate(ctx, 0, proto.shape.dims, proto.shape.rank);
   if (st != TN_OK) return st;
   st = tn__proto_read_elements(&proto, ctx->outputs[0]->count, ctx->outputs[0]->data, ctx->err);
   return st == TN_OK ? TN_OK : tn_error_prefix(ctx->err, "ParseTensor");

@@ -37,8 +37,10 @@ static void slices__a_region_lies_within_its_tensor(void)
   CHECK_INT(b.lengths[1], 8);
   CHECK_INT(tn__region_elements(&r), 24);
   CHECK(!tn__region_is_all(&r, dims));
-  static const box wrong[] = { { { 4, 0 }, { 3, 8 } }, { { -1, 0 }, { 1, 8 } }, { { 0, 1 }, { 6, -1 } },
-                               { { INT64_MAX, 0 }, { 2, 8 } }, { { 0, 0 }, { INT64_MAX, 8 } }, { { 0, 0 }, { -2, 8 } } };
+  static const box wrong[] = {
+    { { 4, 0 }, { 3, 8 } },         { { -1, 0 }, { 1, 8 } },        { { 0, 1 }, { 6, -1 } },
+    { { INT64_MAX, 0 }, { 2, 8 } }, { { 0, 0 }, { INT64_MAX, 8 } }, { { 0, 0 }, { -2, 8 } }
+  };
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
     b = wrong[i];
     CHECK_STATUS(tn__region_resolve(&r, 2, dims, &err), TN_INVALID_ARGUMENT, NULL);
@@ -79,7 +81,10 @@ static void slices__cover_a_tensor_exactly(void)
 {
   box whole = { { 0, 0 }, { 6, 8 } }, part = { { 1, 1 }, { 2, 2 } };
   box rows[] = { { { 3, 0 }, { 3, 8 } }, { { 0, 0 }, { 3, 8 } } };
-  box wheel[] = { { { 0, 0 }, { 2, 5 } }, { { 0, 5 }, { 4, 3 } }, { { 4, 3 }, { 2, 5 } }, { { 2, 0 }, { 4, 3 } },
+  box wheel[] = { { { 0, 0 }, { 2, 5 } },
+                  { { 0, 5 }, { 4, 3 } },
+                  { { 4, 3 }, { 2, 5 } },
+                  { { 2, 0 }, { 4, 3 } },
                   { { 2, 3 }, { 2, 2 } } };
   CHECK(covers(&whole, 1, &whole));
   CHECK(covers(rows, 2, &whole));
@@ -89,7 +94,8 @@ static void slices__cover_a_tensor_exactly(void)
   CHECK(covers(&rows[1], 1, &part)); /* what is outside of the part is not needed */
   CHECK(!covers(wheel, 4, &whole));
   CHECK(!covers(NULL, 0, &whole));
-  box doubled[] = { { { 0, 0 }, { 3, 8 } }, { { 2, 0 }, { 3, 8 } } }; /* as many elements as the whole, but overlapping */
+  box doubled[] = { { { 0, 0 }, { 3, 8 } },
+                    { { 2, 0 }, { 3, 8 } } }; /* as many elements as the whole, but overlapping */
   CHECK(!covers(doubled, 2, &whole));
   box empty = { { 0, 0 }, { 0, 8 } };
   CHECK(covers(NULL, 0, &empty));
@@ -158,8 +164,7 @@ static void slices__copies_put_elements_in_their_places(void)
     int32_t *p = from;
     for (int64_t a = 0; a < n[0][0]; a++)
       for (int64_t b = 0; b < n[0][1]; b++)
-        for (int64_t c = 0; c < n[0][2]; c++)
-          *p++ = (int32_t)(((s[0][0] + a) * B + s[0][1] + b) * C + s[0][2] + c);
+        for (int64_t c = 0; c < n[0][2]; c++) *p++ = (int32_t)(((s[0][0] + a) * B + s[0][1] + b) * C + s[0][2] + c);
     memset(to, 0xff, sizeof(to));
     tn__region_copy(&in, from, &out, to, sizeof(int32_t), NULL);
     p = to;
@@ -210,11 +215,22 @@ static void slices__texts_of_tensorflow_are_read(void)
   CHECK_STR(tn__region_format(text, sizeof(text), &r), "-:0,10");
   REQUIRE_OK(tn__slice_spec_parse(tn__slice_of(""), &arena, &rank, &dims, &r, &err), &err);
   CHECK_INT(rank, -1);
-  static const char *const wrong[] = { "4",           "4 10",      "4 10 0,2",    "4 10 0,2:0,9:0,1", "4 10 0,5:0,10", "4 x 0,2:-",
-                                       "4 10 0,0:-",  "4 10 -1,2:-", "4 -10 0,2:-", "4 10 0:-",       " ",             "4 10 0,2:",
+  static const char *const wrong[] = { "4",
+                                       "4 10",
+                                       "4 10 0,2",
+                                       "4 10 0,2:0,9:0,1",
+                                       "4 10 0,5:0,10",
+                                       "4 x 0,2:-",
+                                       "4 10 0,0:-",
+                                       "4 10 -1,2:-",
+                                       "4 -10 0,2:-",
+                                       "4 10 0:-",
+                                       " ",
+                                       "4 10 0,2:",
                                        "9223372036854775807 9223372036854775807 0,1:0,1" };
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-    CHECK_STATUS(tn__slice_spec_parse(tn__slice_of(wrong[i]), &arena, &rank, &dims, &r, &err), TN_INVALID_ARGUMENT, NULL);
+    CHECK_STATUS(tn__slice_spec_parse(tn__slice_of(wrong[i]), &arena, &rank, &dims, &r, &err), TN_INVALID_ARGUMENT,
+                 NULL);
     CHECK(tn_error_message(&err)[0] != 0);
     tn_error_clear(&err);
   }
@@ -262,7 +278,9 @@ static void slices__keys_of_all_sizes_are_read_back(void)
 /* Keys compare as their parts do: by the name, then by the numbers. */
 static void slices__keys_keep_the_order_of_numbers(void)
 {
-  static const int64_t values[] = { -1, 0, 1, 63, 64, 100, 8191, 8192, 1 << 20, INT32_MAX, (int64_t)1 << 40, INT64_MAX };
+  static const int64_t values[] = {
+    -1, 0, 1, 63, 64, 100, 8191, 8192, 1 << 20, INT32_MAX, (int64_t)1 << 40, INT64_MAX
+  };
   tn__slice before = { "", 0 };
   for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
     int64_t start = values[i], length = 1;
@@ -282,8 +300,15 @@ static void slices__other_keys_are_none_of_slices(void)
   static const struct {
     const char *bytes;
     size_t size;
-  } keys[] = { { "", 0 },  { "m/w", 3 },   { "\1\1x\0\1\0", 6 }, { "\0x\0\2\0", 5 }, { "\0x\0\1\2\1\0", 7 }, { "\0x\0\1\0\0", 6 },
-               { "\0x\0\1\1\1\xff\xff\x80\0\0\0\0\0\0\0\0\x80", 18 }, { "\0x\0\1\x09", 5 }, { "\0\xff\1\0\1\0", 6 } };
+  } keys[] = { { "", 0 },
+               { "m/w", 3 },
+               { "\1\1x\0\1\0", 6 },
+               { "\0x\0\2\0", 5 },
+               { "\0x\0\1\2\1\0", 7 },
+               { "\0x\0\1\0\0", 6 },
+               { "\0x\0\1\1\1\xff\xff\x80\0\0\0\0\0\0\0\0\x80", 18 },
+               { "\0x\0\1\x09", 5 },
+               { "\0\xff\1\0\1\0", 6 } };
   for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
     CHECK_MSG(!tn__slice_key_parse((tn__slice){ keys[i].bytes, keys[i].size }, &arena, &name, &r), "key %zu", i);
 }
@@ -316,17 +341,10 @@ static void slices__nothing_leaks_without_memory(void)
   tn_test_oom_sweep(parse, NULL);
 }
 
-TAP_MAIN_WITH(setup, teardown,
-  TAP_TEST(slices__a_region_lies_within_its_tensor),
-  TAP_TEST(slices__common_parts),
-  TAP_TEST(slices__cover_a_tensor_exactly),
-  TAP_TEST(slices__cover_a_scalar),
-  TAP_TEST(slices__cover_at_random),
-  TAP_TEST(slices__copies_put_elements_in_their_places),
-  TAP_TEST(slices__rows_of_a_tensor_are_one_run),
-  TAP_TEST(slices__texts_of_tensorflow_are_read),
-  TAP_TEST(slices__keys_are_those_of_tensorflow),
-  TAP_TEST(slices__keys_of_all_sizes_are_read_back),
-  TAP_TEST(slices__keys_keep_the_order_of_numbers),
-  TAP_TEST(slices__other_keys_are_none_of_slices),
-  TAP_TEST(slices__nothing_leaks_without_memory))
+TAP_MAIN_WITH(setup, teardown, TAP_TEST(slices__a_region_lies_within_its_tensor), TAP_TEST(slices__common_parts),
+              TAP_TEST(slices__cover_a_tensor_exactly), TAP_TEST(slices__cover_a_scalar),
+              TAP_TEST(slices__cover_at_random), TAP_TEST(slices__copies_put_elements_in_their_places),
+              TAP_TEST(slices__rows_of_a_tensor_are_one_run), TAP_TEST(slices__texts_of_tensorflow_are_read),
+              TAP_TEST(slices__keys_are_those_of_tensorflow), TAP_TEST(slices__keys_of_all_sizes_are_read_back),
+              TAP_TEST(slices__keys_keep_the_order_of_numbers), TAP_TEST(slices__other_keys_are_none_of_slices),
+              TAP_TEST(slices__nothing_leaks_without_memory))

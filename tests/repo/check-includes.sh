@@ -45,6 +45,7 @@ core/session/metadata  | @in_session core/session
 core/session/partial   | @in_session core/session core/session/metadata
 core/session/placement | @in_session core/session
 core/model       | @in_session core/session
+core/model/freeze | @in_session core/session core/model
 core/eager       | @session core/compile core/host
 
 @base            | core/base core/base/threads

@@ -6,39 +6,41 @@
 
 #include <core/formats/checkpoint/checkpoint.h>
 
-/* A bundle being written. All files have temporary names until commit, which syncs them and puts the index in place last:
- * a former bundle of this prefix can be read until then, and the new one after it. One thread at a time. */
+/* A bundle being written. All files have temporary names until commit, which syncs them and puts the index in place
+ * last: a former bundle of this prefix can be read until then, and the new one after it. One thread at a time. */
 typedef struct tn__bundle_writer tn__bundle_writer;
 
-/* shards: data files, at least 1. */
+/* shards: data files among which tensors are distributed, at least 1. There may be one more, which is empty. */
 tn_status tn__bundle_writer_open(const char *prefix, unsigned shards, tn__bundle_writer **out, tn_error *err);
-/* Adds a whole tensor. The tensor's bytes are written at once. TN_INVALID_ARGUMENT: an empty or repeated key, or handles. */
+/* Adds a whole tensor. The tensor's bytes are written at once. TN_INVALID_ARGUMENT: an empty or repeated key, or
+ * handles. */
 tn_status tn__bundle_writer_add(tn__bundle_writer *w, tn__slice key, const tn_tensor *tensor, tn_error *err);
-/* Adds a region of a tensor with these dims; the regions of one key need not cover it (other processes may add more). */
+/* Adds a region of a tensor with these dims; the regions of one key need not cover it (other processes may add more).
+ */
 tn_status tn__bundle_writer_add_slice(tn__bundle_writer *w, tn__slice key, int32_t rank, const int64_t *dims,
                                       const tn__region *region, const tn_tensor *tensor, tn_error *err);
-/* Closes and frees the writer, also on failure; then the former bundle is whole. */
+/* Closes and frees the writer, also on failure. Then the former bundle is whole, or the new one if only the names in
+ * its folder could not be synced. */
 tn_status tn__bundle_writer_commit(tn__bundle_writer *w, tn_error *err);
 void tn__bundle_writer_abandon(tn__bundle_writer *w); /* NULL allowed */
 
 /* merge.c: makes one bundle of several (MergeV2Checkpoints): data files are renamed, the indexes are merged. With
- * `remove`, the folders of the parts are removed if they are empty afterwards. */
+ * `remove`, the folders of the parts are removed if they are empty afterwards. On failure the parts are whole, unless
+ * the new bundle is. */
 tn_status tn__bundle_merge(const char *const *prefixes, size_t n, const char *destination, bool remove, tn_error *err);
 
 /* ---- index.c ---- */
 
 #define TN__BUNDLE_VERSION 1 /* of the form of bundles that is read and written */
 
-/* Fields of BundleHeaderProto, VersionDef, BundleEntryProto, TensorShapeProto and its dimensions, TensorSliceProto and
- * its extents. */
-enum {
-  TN__HEADER_SHARDS = 1, TN__HEADER_ENDIANNESS = 2, TN__HEADER_VERSION = 3,
-  TN__VERSION_PRODUCER = 1, TN__VERSION_MIN_CONSUMER = 2, TN__VERSION_BAD_CONSUMERS = 3,
-  TN__ENTRY_DTYPE = 1, TN__ENTRY_SHAPE = 2, TN__ENTRY_SHARD = 3, TN__ENTRY_OFFSET = 4, TN__ENTRY_SIZE = 5,
-  TN__ENTRY_CRC = 6, TN__ENTRY_SLICES = 7,
-  TN__SHAPE_DIM = 2, TN__SHAPE_UNKNOWN_RANK = 3, TN__DIM_SIZE = 1,
-  TN__SLICE_EXTENT = 1, TN__EXTENT_START = 1, TN__EXTENT_LENGTH = 2
-};
+/* Fields of BundleHeaderProto and VersionDef; of BundleEntryProto, TensorShapeProto and its dimensions; of
+ * TensorSliceProto and its extents. */
+enum { TN__HEADER_SHARDS = 1, TN__HEADER_ENDIANNESS = 2, TN__HEADER_VERSION = 3 };
+enum { TN__VERSION_PRODUCER = 1, TN__VERSION_MIN_CONSUMER = 2, TN__VERSION_BAD_CONSUMERS = 3 };
+enum { TN__ENTRY_DTYPE = 1, TN__ENTRY_SHAPE = 2, TN__ENTRY_SHARD = 3, TN__ENTRY_OFFSET = 4, TN__ENTRY_SIZE = 5 };
+enum { TN__ENTRY_CRC = 6, TN__ENTRY_SLICES = 7 };
+enum { TN__SHAPE_DIM = 2, TN__SHAPE_UNKNOWN_RANK = 3, TN__DIM_SIZE = 1 };
+enum { TN__SLICE_EXTENT = 1, TN__EXTENT_START = 1, TN__EXTENT_LENGTH = 2 };
 
 /* An entry of an index: a tensor, a slice under its own key, or a tensor in slices. */
 typedef struct tn__bundle_entry {
@@ -64,6 +66,8 @@ typedef struct tn__bundle_index {
  * TN_INVALID_ARGUMENT (it wants a newer reader), TN_UNIMPLEMENTED (big-endian). */
 tn_status tn__bundle_index_read(const char *path, tn__arena *arena, tn__bundle_index *out, tn_error *err);
 void tn__bundle_index_fini(tn__bundle_index *index);
+/* Reads only the number of data files. */
+tn_status tn__bundle_index_shards(const char *path, uint32_t *out, tn_error *err);
 
 /* The names of a bundle's files, to be freed with tn__strfree. NULL: out of memory. */
 char *tn__bundle_index_name(const char *prefix);
@@ -76,14 +80,16 @@ char *tn__bundle_show_key(char *buffer, size_t size, tn__slice key);
 /* ---- encode.c ---- */
 
 /* Sorts the entries and writes the index. The file is committed by the caller. */
-tn_status tn__bundle_index_write(tn__writer *file, tn__bundle_entry **entries, size_t n, uint32_t shards, tn_error *err);
+tn_status tn__bundle_index_write(tn__writer *file, tn__bundle_entry **entries, size_t n, uint32_t shards,
+                                 tn_error *err);
 
 /* ---- replace.c: putting a new bundle in the place of a former one ---- */
 
-/* Chooses the number of data files of a new bundle, at least `wanted`: one that no data file of the prefix has. */
+/* Chooses the number of data files of a new bundle, at least `wanted`, so that none has the name of one of the former.
+ */
 tn_status tn__bundle_choose_count(const char *prefix, uint32_t wanted, uint32_t *out, tn_error *err);
-/* Writes the index of a bundle whose data files are synced and have their names, and then deletes the data files of other
- * counts. *placed, also on failure: the new bundle has replaced the former one; else that is as it was. */
+/* Writes the index of a bundle whose data files are synced and have their names, and then deletes the data files of
+ * other counts. *placed, also on failure: the new bundle has replaced the former one; else that is as it was. */
 tn_status tn__bundle_put_index(const char *prefix, tn__bundle_entry **entries, size_t n, uint32_t shards, bool *placed,
                                tn_error *err);
 /* Opens a writer as tn__writer_open, which must be for a regular file. */
@@ -98,8 +104,8 @@ tn_status tn__bundle_shards_create(const char *prefix, uint32_t shards, const ui
                                    tn__bundle_shards **out, tn_error *err);
 void tn__bundle_shards_destroy(tn__bundle_shards *shards); /* NULL allowed */
 
-/* The open file of a shard, until it is put back. TN_NOT_FOUND, TN_DATA_LOSS: it was replaced since it was first opened.
- * Any thread. */
+/* The open file of a shard, until it is put back. TN_NOT_FOUND, TN_DATA_LOSS: it was replaced since it was first
+ * opened. Any thread. */
 tn_status tn__bundle_shard_get(tn__bundle_shards *shards, uint32_t number, const tn__file **out, tn_error *err);
 void tn__bundle_shard_put(tn__bundle_shards *shards, uint32_t number);
 

@@ -232,8 +232,8 @@ static tn_status check_type(const place *at, int64_t dtype, tn__bundle_entry *e)
   if (size == 0) return bad(at, "%" PRId64 " is not a data type", dtype);
   e->dtype = (tn_dtype)dtype;
   if (tn_shape_bytes(e->dtype, e->dims, e->rank, &bytes, NULL) != TN_OK)
-    return bad(at, "the shape %s of %s elements is impossible", tn__format_shape(shape, sizeof(shape), e->dims, e->rank),
-               tn_dtype_name(e->dtype));
+    return bad(at, "the shape %s of %s elements is impossible",
+               tn__format_shape(shape, sizeof(shape), e->dims, e->rank), tn_dtype_name(e->dtype));
   e->elements = (int64_t)(bytes / size);
   return TN_OK;
 }
@@ -283,15 +283,20 @@ static uint64_t most_key_bytes(const char *path)
   return ((uint64_t)1 << 20) + (size < UINT64_MAX / 128 ? 64 * size : UINT64_MAX / 2);
 }
 
+/* Reads the first entry, which is the header. */
+static tn_status next_is_header(place *at, tn__table *table, tn__slice *value)
+{
+  tn_status s = tn__table_next(table, &at->key, value, at->err);
+  if (s != TN_OK || (at->key.data != NULL && at->key.size == 0)) return s;
+  return tn_error_set(at->err, TN_DATA_LOSS, "'%s' has no header: it is not the index of a checkpoint", at->path);
+}
+
 static tn_status read_entries(place *at, tn__table *table, tn__bundle_index *out)
 {
   tn__slice value;
   uint64_t keys = most_key_bytes(at->path);
-  tn_status s = tn__table_next(table, &at->key, &value, at->err);
-  if (s != TN_OK) return s;
-  if (at->key.data == NULL || at->key.size != 0)
-    return tn_error_set(at->err, TN_DATA_LOSS, "'%s' has no header: it is not the index of a checkpoint", at->path);
-  s = read_header(at, value, &out->shards);
+  tn_status s = next_is_header(at, table, &value);
+  if (s == TN_OK) s = read_header(at, value, &out->shards);
   while (s == TN_OK) {
     s = tn__table_next(table, &at->key, &value, at->err);
     if (s != TN_OK || at->key.data == NULL) break;
@@ -314,6 +319,19 @@ tn_status tn__bundle_index_read(const char *path, tn__arena *arena, tn__bundle_i
   s = read_entries(&at, table, out);
   tn__table_close(table);
   if (s != TN_OK) tn__bundle_index_fini(out);
+  return s;
+}
+
+tn_status tn__bundle_index_shards(const char *path, uint32_t *out, tn_error *err)
+{
+  tn__table *table = NULL;
+  tn__slice value;
+  tn_status s = tn__table_open(path, &table, err);
+  if (s != TN_OK) return s;
+  place at = { .path = path, .table = table, .err = err };
+  s = next_is_header(&at, table, &value);
+  if (s == TN_OK) s = read_header(&at, value, out);
+  tn__table_close(table);
   return s;
 }
 

@@ -17,20 +17,24 @@
 /* State while a store is opened. */
 typedef struct opening {
   tn__store *store;
-  const char *path;        /* of the index */
+  const char *path; /* of the index */
   tn__bundle_index index;
-  tn__map by_key;          /* of the index's entries; empty if none has slices */
+  tn__map by_key; /* of the index's entries; empty if none has slices */
   tn__arena scratch;
   tn_error *err;
 } opening;
 
-static tn_status no_room(opening *o, size_t bytes) { return tn__no_memory(o->err, "the entries of a checkpoint", bytes); }
+static tn_status no_room(opening *o, size_t bytes)
+{
+  return tn__no_memory(o->err, "the entries of a checkpoint", bytes);
+}
 
 static tn_status bad_slice(opening *o, const tn__bundle_entry *e, const tn__region *slice, const char *what)
 {
   char key[200], text[200];
   return tn_error_set(o->err, TN_DATA_LOSS, "'%s': slice %s of tensor '%s' %s", o->path,
-                      tn__region_format(text, sizeof(text), slice), tn__bundle_show_key(key, sizeof(key), e->key), what);
+                      tn__region_format(text, sizeof(text), slice), tn__bundle_show_key(key, sizeof(key), e->key),
+                      what);
 }
 
 /* Finds the entry of a slice under its own key, and marks it as no tensor of its own. */
@@ -112,8 +116,12 @@ static tn_status make_entries(opening *o)
   tn_status s = map_entries(o);
   for (size_t i = 0; i < o->index.n && s == TN_OK; i++) {
     const tn__bundle_entry *e = &o->index.entries[i];
-    list[i] = (tn__stored){ .key = e->key.data, .key_size = e->key.size, .dtype = e->dtype, .rank = e->rank,
-                            .dims = e->dims, .elements = e->elements };
+    list[i] = (tn__stored){ .key = e->key.data,
+                            .key_size = e->key.size,
+                            .dtype = e->dtype,
+                            .rank = e->rank,
+                            .dims = e->dims,
+                            .elements = e->elements };
     s = set_parts(o, e, &list[i]);
   }
   for (size_t i = 0; i < o->index.n && s == TN_OK; i++)
@@ -215,9 +223,9 @@ static tn_status check_range(const tn__file *file, const tn__stored *e, const tn
   char key[200];
   if (part->size <= file->size && part->offset <= file->size - part->size) return TN_OK;
   return tn_error_set(err, TN_DATA_LOSS,
-                      "'%s' has %" PRIu64 " bytes, but tensor '%s' has %" PRIu64 " from byte %" PRIu64 " on", file->path,
-                      file->size, tn__bundle_show_key(key, sizeof(key), (tn__slice){ e->key, e->key_size }), part->size,
-                      part->offset);
+                      "'%s' has %" PRIu64 " bytes, but tensor '%s' has %" PRIu64 " from byte %" PRIu64 " on",
+                      file->path, file->size, tn__bundle_show_key(key, sizeof(key), (tn__slice){ e->key, e->key_size }),
+                      part->size, part->offset);
 }
 
 /* Bytes of an empty tensor are not looked for, so that it does not need its file. */

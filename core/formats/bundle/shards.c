@@ -10,10 +10,10 @@
 
 typedef struct shard {
   uint32_t number;
-  uint32_t users;  /* threads that read it */
-  char *path;      /* owned; NULL: not opened yet */
-  tn__file file;   /* fd is -1 while it is closed */
-  uint64_t size;   /* and times, of the first opening; valid if there is a path */
+  uint32_t users; /* threads that read it */
+  char *path;     /* owned; NULL: not opened yet */
+  tn__file file;  /* fd is -1 while it is closed */
+  uint64_t size;  /* and times, of the first opening; valid if there is a path */
   int64_t changed_s, changed_ns;
 } shard;
 
@@ -68,14 +68,26 @@ static shard *find(tn__bundle_shards *s, uint32_t number)
   return bsearch(&number, s->list, s->n, sizeof(*s->list), compare);
 }
 
-static void close_an_idle_one(tn__bundle_shards *s)
+/* Closes files that no thread reads, at most `most` of them. False: there is none. */
+static bool close_idle(tn__bundle_shards *s, size_t most)
 {
-  for (size_t i = 0; i < s->n; i++)
+  size_t before = s->open;
+  for (size_t i = 0; i < s->n && before - s->open < most; i++)
     if (s->list[i].file.fd >= 0 && s->list[i].users == 0) {
       tn__file_close(&s->list[i].file);
       s->open--;
-      return;
     }
+  return s->open < before;
+}
+
+/* The process may have fewer descriptors left than this bundle would use. */
+static tn_status open_file(tn__bundle_shards *s, shard *d, tn_error *err)
+{
+  if (s->open >= MOST_OPEN) close_idle(s, 1);
+  tn_status st = tn__file_open(d->path, &d->file, err);
+  if (st != TN_RESOURCE_EXHAUSTED || !close_idle(s, MOST_OPEN)) return st;
+  tn__error_reset(err);
+  return tn__file_open(d->path, &d->file, err);
 }
 
 static tn_status open_shard(tn__bundle_shards *s, shard *d, tn_error *err)
@@ -83,8 +95,7 @@ static tn_status open_shard(tn__bundle_shards *s, shard *d, tn_error *err)
   bool first = d->path == NULL;
   if (first && (d->path = tn__bundle_data_name(s->prefix, d->number, s->shards)) == NULL)
     return tn__no_memory(err, "the name of a data file", 0);
-  if (s->open >= MOST_OPEN) close_an_idle_one(s);
-  tn_status st = tn__file_open(d->path, &d->file, err);
+  tn_status st = open_file(s, d, err);
   if (st == TN_OK && first) {
     d->size = d->file.size;
     d->changed_s = d->file.changed_s;

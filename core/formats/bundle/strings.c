@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings of a bundle: the lengths as varints, 4 bytes of masked CRC of the lengths, the texts.
  *
- * The CRC of the lengths runs over each as a little-endian number of 4 bytes, or of 8 if it needs them. That of the part
- * goes on over the 4 bytes and the texts, so it is not the CRC of what the file has.
+ * The CRC of the lengths runs over each as a little-endian number of 4 bytes, or of 8 if it needs them. That of the
+ * part goes on over the 4 bytes and the texts, so it is not the CRC of what the file has.
  *
  * Room is made for a text when its length is read; each length is at most what the part has left, so the texts never
  * need more memory than the part has bytes. */
@@ -21,10 +21,10 @@ typedef struct window {
   const tn__file *file;
   const tn__stored *entry;
   const tn__stored_part *part;
-  uint8_t *bytes;   /* owned; WINDOW of them */
-  size_t at, used;  /* in bytes */
-  uint64_t next;    /* offset in the file of the byte after those in `bytes` */
-  uint64_t left;    /* bytes of the part from `next` on */
+  uint8_t *bytes;  /* owned; WINDOW of them */
+  size_t at, used; /* in bytes */
+  uint64_t next;   /* offset in the file of the byte after those in `bytes` */
+  uint64_t left;   /* bytes of the part from `next` on */
   tn_error *err;
 } window;
 
@@ -89,7 +89,8 @@ static tn_status read_length(window *w, uint64_t *length)
     if (s != TN_OK) return s;
   }
   const uint8_t *p = w->bytes + w->at;
-  if (!tn__wire_varint(&p, w->bytes + w->used, length)) return bad(w, "a length is cut short or has more than ten bytes");
+  if (!tn__wire_varint(&p, w->bytes + w->used, length))
+    return bad(w, "a length is cut short or has more than ten bytes");
   w->at = (size_t)(p - w->bytes);
   return TN_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes bundles. Tensors are written as they are added, each to the data file that has the fewest bytes; commit puts the
- * files in place (replace.c). */
+/* Writes bundles. Tensors are written as they are added, each to the data file that has the fewest bytes; commit puts
+ * the files in place (replace.c). */
 #include <core/formats/bundle/bundle.h>
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <core/formats/table/crc32c.h>
 
 #define MOST_SHARDS 9999u
-#define CHUNK ((size_t)1 << 20) /* bytes of a tensor that are written at once */
+#define CHUNK ((size_t)1 << 20)  /* bytes of a tensor that are written at once */
 #define START ((size_t)32 << 20) /* bytes after which the system is told to write them to the disk */
 
 /* A data file that is written. */
@@ -31,8 +31,8 @@ typedef struct record {
 struct tn__bundle_writer {
   char *prefix; /* owned */
   tn__arena arena;
-  output *outputs; /* owned */
-  uint32_t n, wanted; /* of outputs; only the first `wanted` get tensors */
+  output *outputs;            /* owned */
+  uint32_t n, wanted;         /* of outputs; only the first `wanted` get tensors */
   tn__bundle_entry **entries; /* of records; owned */
   size_t n_entries, room_entries;
   tn__map by_key;   /* of records */
@@ -222,7 +222,8 @@ static uint32_t emptiest(const tn__bundle_writer *w)
   return best;
 }
 
-/* Writes the elements and sets where they are. After a failure the file has a part of them, so the writer has failed. */
+/* Writes the elements and sets where they are. After a failure the file has a part of them, so the writer has failed.
+ */
 static tn_status put_tensor(tn__bundle_writer *w, tn__bundle_entry *e, const tn_tensor *t, tn_error *err)
 {
   uint32_t shard = emptiest(w), crc = 0;

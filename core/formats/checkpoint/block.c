@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/formats/checkpoint/block.h>
 
-#define LEAST ((size_t)32 << 10)       /* bytes of a tensor in a block */
-#define MOST ((size_t)8 << 20)         /* from here on tensors have huge pages of their own (core/base/alloc.c) */
+#define LEAST ((size_t)32 << 10) /* bytes of a tensor in a block */
+#define MOST ((size_t)8 << 20)   /* from here on tensors have huge pages of their own (core/base/alloc.c) */
 #define LEAST_BLOCK ((size_t)8 << 20)
-#define PROBE ((size_t)256 << 10)      /* at least a whole page, whatever its size */
+#define PROBE ((size_t)256 << 10) /* at least a whole page, whatever its size */
 
 struct tn__block {
   _Atomic size_t refs;
@@ -53,8 +53,13 @@ static void release(void *user, void *data, size_t bytes)
 tn_status tn__block_tensor(tn__block *b, tn_dtype dtype, const int64_t *dims, int32_t rank, size_t bytes,
                            tn_tensor **out, tn_error *err)
 {
-  tn_buffer_desc desc = { .struct_size = sizeof(desc), .memory = TN_MEMORY_HOST, .ownership = TN_BUFFER_OWNED,
-                          .data = b->data + b->used, .bytes = bytes, .release = release, .user = b };
+  tn_buffer_desc desc = { .struct_size = sizeof(desc),
+                          .memory = TN_MEMORY_HOST,
+                          .ownership = TN_BUFFER_OWNED,
+                          .data = b->data + b->used,
+                          .bytes = bytes,
+                          .release = release,
+                          .user = b };
   tn_buffer *buffer = NULL;
   *out = NULL;
   tn_status s = tn_buffer_create(&desc, &buffer, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One block of memory for many tensors that are read at once. A tensor of some megabytes has few huge pages of its own or
- * none, and most of the time to read it would be page faults. The block is freed with the last of its tensors; the pages
- * of each are returned to the system with the tensor. */
+/* One block of memory for many tensors that are read at once. A tensor of some megabytes has few huge pages of its own
+ * or none, and most of the time to read it would be page faults. The block is freed with the last of its tensors; the
+ * pages of each are returned to the system with the tensor. */
 #ifndef TN_CORE_FORMATS_CHECKPOINT_BLOCK_H
 #define TN_CORE_FORMATS_CHECKPOINT_BLOCK_H
 

@@ -25,12 +25,12 @@ typedef struct tn__stored {
   size_t key_size;
   tn_dtype dtype;
   int32_t rank;
-  const int64_t *dims;   /* none is negative, and the elements are at most INT64_MAX */
+  const int64_t *dims; /* none is negative, and the elements are at most INT64_MAX */
   int64_t elements;
-  uint64_t bytes;        /* sum of the parts' sizes */
-  bool sliced;           /* stored in parts */
+  uint64_t bytes; /* sum of the parts' sizes */
+  bool sliced;    /* stored in parts */
   tn__stored_part *parts;
-  size_t n_parts;        /* 1 unless sliced */
+  size_t n_parts; /* 1 unless sliced */
 } tn__stored;
 
 typedef struct tn__store tn__store;
@@ -44,8 +44,8 @@ typedef struct tn__store_kind {
    * called. */
   tn_status (*open)(tn__store *store, tn_error *err);
   void (*close)(tn__store *store);
-  /* Reads the elements of a part, checks their CRC, and stores them at `to`, contiguous in C order. `to` has room for the
-   * elements of the part's region: their bytes, or initialised tn_string elements. Any thread. */
+  /* Reads the elements of a part, checks their CRC, and stores them at `to`, contiguous in C order. `to` has room for
+   * the elements of the part's region: their bytes, or initialised tn_string elements. Any thread. */
   tn_status (*read_part)(tn__store *store, const tn__stored *entry, const tn__stored_part *part, void *to,
                          tn_error *err);
 
@@ -56,8 +56,8 @@ typedef struct tn__store_kind {
   /* For a version whose parts are plain bytes: reads n bytes from byte `from` of a part that is not of strings, and
    * continues *crc over them; so a large part is read on several threads. `verify` is called with the CRC of the whole
    * part. Any thread. */
-  tn_status (*read_some)(tn__store *store, const tn__stored *entry, const tn__stored_part *part, uint64_t from, size_t n,
-                         void *to, uint32_t *crc, tn_error *err);
+  tn_status (*read_some)(tn__store *store, const tn__stored *entry, const tn__stored_part *part, uint64_t from,
+                         size_t n, void *to, uint32_t *crc, tn_error *err);
   tn_status (*verify)(tn__store *store, const tn__stored *entry, const tn__stored_part *part, uint32_t crc,
                       tn_error *err);
 } tn__store_kind;
@@ -71,8 +71,8 @@ struct tn__store {
   tn__arena arena;
   tn__stored *entries; /* sorted by the bytes of the keys; in the arena */
   size_t n;
-  tn__map by_key;      /* key -> tn__stored; made by tn__store_open from the entries */
-  void *own;           /* of the kind: open files and the like */
+  tn__map by_key; /* key -> tn__stored; made by tn__store_open from the entries */
+  void *own;      /* of the kind: open files and the like */
 };
 
 /* open.c: `path` as for tn_checkpoint_open. */
@@ -85,8 +85,8 @@ const tn__stored *tn__store_find(const tn__store *store, tn__slice key);
 /* The same as an error: TN_NOT_FOUND with the nearest keys. */
 tn_status tn__store_get(const tn__store *store, tn__slice key, const tn__stored **out, tn_error *err);
 
-/* read.c: reads a tensor, putting slices together. The size is checked against the files before memory is allocated. Any
- * thread. */
+/* read.c: reads a tensor, putting slices together. The size is checked against the files before memory is allocated.
+ * Any thread. */
 tn_status tn__store_read(tn__store *store, const tn__stored *entry, tn_tensor **out, tn_error *err);
 /* Reads one region of a tensor, from whichever stored parts it lies in. */
 tn_status tn__store_read_region(tn__store *store, const tn__stored *entry, const tn__region *region, tn_tensor **out,
@@ -100,8 +100,8 @@ tn_status tn__checkpoint_latest(const char *folder, char **prefix, tn_error *err
 /* Names `prefix` as the newest, and deletes those beyond `keep` (0: none). */
 tn_status tn__checkpoint_update_state(const char *prefix, int32_t keep, tn_error *err);
 
-/* files.c: calls `found` for each file PREFIX.data-N-of-M in the folder of the prefix, with its path (borrowed) and M. If
- * there is no such folder it does nothing. */
+/* files.c: calls `found` for each file PREFIX.data-N-of-M in the folder of the prefix, with its path (borrowed) and M.
+ * If there is no such folder it does nothing. */
 tn_status tn__data_files(const char *prefix, void (*found)(void *arg, const char *path, uint32_t shards), void *arg,
                          tn_error *err);
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 /* Parses a number of five digits, or of more without leading zeros, and advances *p. */
@@ -35,18 +36,15 @@ typedef struct walk {
   void *arg;
 } walk;
 
-static tn_status offer(const walk *w, const char *name, tn_error *err)
+/* A path that does not fit is too long for any file. Nothing is allocated, so that old files are deleted without
+ * memory, too. */
+static void offer(const walk *w, const char *name)
 {
+  char path[PATH_MAX];
   uint32_t shards;
-  if (!parse_name(name, w->base, &shards)) return TN_OK;
-  tn__text path;
-  tn__text_init(&path, SIZE_MAX / 2);
-  tn__text_append(&path, w->folder.data, w->folder.size);
-  tn__text_puts(&path, name);
-  tn_status s = path.failed ? tn__no_memory(err, "the name of a data file", strlen(name)) : TN_OK;
-  if (s == TN_OK) w->found(w->arg, path.data, shards);
-  tn__text_fini(&path);
-  return s;
+  if (!parse_name(name, w->base, &shards)) return;
+  int n = tn__snprintf(path, sizeof(path), "%.*s%s", (int)w->folder.size, w->folder.data, name);
+  if (n > 0 && (size_t)n < sizeof(path)) w->found(w->arg, path, shards);
 }
 
 static tn_status walk_folder(const walk *w, const char *folder, tn_error *err)
@@ -54,19 +52,18 @@ static tn_status walk_folder(const walk *w, const char *folder, tn_error *err)
   int state = tn__cancel_hold();
   DIR *dir = opendir(folder);
   int number = dir == NULL ? errno : 0;
-  tn_status s = TN_OK;
-  while (dir != NULL && s == TN_OK) {
+  while (dir != NULL) {
     errno = 0;
     struct dirent *entry = readdir(dir);
     if (entry == NULL) {
       number = errno;
       break;
     }
-    s = offer(w, entry->d_name, err);
+    offer(w, entry->d_name);
   }
   if (dir != NULL) closedir(dir);
   tn__cancel_restore(state);
-  if (s != TN_OK || number == 0 || number == ENOENT || number == ENOTDIR) return s;
+  if (number == 0 || number == ENOENT || number == ENOTDIR) return TN_OK;
   return tn__system_error(err, number, "cannot list the folder '%s'", folder);
 }
 
@@ -75,10 +72,9 @@ tn_status tn__data_files(const char *prefix, void (*found)(void *arg, const char
 {
   const char *slash = strrchr(prefix, '/');
   size_t size = slash == NULL ? 0 : (size_t)(slash - prefix) + 1;
+  char folder[PATH_MAX] = ".";
   walk w = { { prefix, size }, tn__slice_of(prefix + size), found, arg };
-  char *folder = size == 0 ? tn__strdup(".") : tn__strndup(prefix, size);
-  if (folder == NULL) return tn__no_memory(err, "the name of a folder", size + 1);
-  tn_status s = walk_folder(&w, folder, err);
-  tn__strfree(folder);
-  return s;
+  if (size >= sizeof(folder)) return tn__system_error(err, ENAMETOOLONG, "cannot list the folder of '%s'", prefix);
+  if (size > 0) tn__snprintf(folder, sizeof(folder), "%.*s", (int)size, prefix);
+  return walk_folder(&w, folder, err);
 }

@@ -9,10 +9,12 @@
  * read through a small buffer, or as a whole if their version cannot read plain bytes. Each piece keeps the CRC of its
  * bytes. When all are read, the calling thread joins those of each part and has them verified; only then the tensors
  * are returned. */
+#define _GNU_SOURCE
 #include <core/formats/checkpoint/checkpoint.h>
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -30,7 +32,7 @@ typedef struct task {
   const tn__stored_part *part;
   const tn__region *wanted; /* the region of the entry's tensor that `tensor` has */
   tn_tensor *tensor;
-  char *to; /* of the part's first element, if they are contiguous in the tensor; else NULL */
+  char *to;        /* of the part's first element, if they are contiguous in the tensor; else NULL */
   size_t first, n; /* pieces */
 } task;
 
@@ -47,9 +49,9 @@ typedef struct plan {
   task *tasks;
   piece *pieces;
   size_t n_tasks, room_tasks, n_pieces, room_pieces;
-  uint64_t bytes; /* of all pieces */
+  uint64_t bytes;      /* of all pieces */
   _Atomic size_t next; /* piece to take */
-  atomic_bool stop; /* a piece has failed */
+  atomic_bool stop;    /* a piece has failed */
 } plan;
 
 static tn_status no_plan(tn_error *err) { return tn__no_memory(err, "the plan of a read", sizeof(plan)); }
@@ -79,9 +81,9 @@ static tn_status check_cover(plan *p, const tn__stored *e, const tn__region *wan
   for (size_t i = 0; i < e->n_parts; i++) regions[i] = e->parts[i].region;
   tn_status s = tn__regions_cover(regions, e->n_parts, wanted, &covers, err);
   if (s != TN_OK || covers) return s;
-  return tn_error_set(err, TN_DATA_LOSS, "%s '%s': the %zu slices of tensor '%.200s' do not cover its region %s exactly",
-                      p->store->kind->name, p->store->prefix, e->n_parts, e->key,
-                      tn__region_format(text, sizeof(text), wanted));
+  return tn_error_set(
+      err, TN_DATA_LOSS, "%s '%s': the %zu slices of tensor '%.200s' do not cover its region %s exactly",
+      p->store->kind->name, p->store->prefix, e->n_parts, e->key, tn__region_format(text, sizeof(text), wanted));
 }
 
 static bool overlap(const tn__region *a, const tn__region *b)
@@ -282,10 +284,20 @@ static void block_signals(sigset_t *before)
   pthread_sigmask(SIG_SETMASK, &set, before);
 }
 
+/* The processors that this thread may use; at most 0 if that is unknown. */
+static long usable_processors(void)
+{
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+#endif
+  return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 /* One thread for each piece that is as large as pieces can be, as far as there are processors. */
 static unsigned useful_threads(const plan *p, unsigned most)
 {
-  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  long cpus = usable_processors();
   uint64_t n = p->bytes / PIECE;
   if (most == 0 || most > MOST_THREADS) most = MOST_THREADS;
   if (cpus > 0 && (unsigned long)cpus < most) most = (unsigned)cpus;

@@ -5,8 +5,8 @@
  * signed numbers.
  *   unsigned  a byte with the count of bytes, then these, the highest first, without leading zeros
  *   text      00 is written 00 ff, ff is written ff 00, the end is 00 01
- *   signed    n bytes that hold the two's complement of 7 n - 1 bits, the highest first. The first n bits are ones, then
- *             follows a zero and the number; of a negative one all these n + 1 bits are inverted. */
+ *   signed    n bytes that hold the two's complement of 7 n - 1 bits, the highest first. The first n bits are ones,
+ * then follows a zero and the number; of a negative one all these n + 1 bits are inverted. */
 #include <core/formats/checkpoint/slices.h>
 
 #include <string.h>

@@ -31,8 +31,9 @@ int64_t tn__region_elements(const tn__region *region);
  * ignored. */
 tn_status tn__regions_cover(const tn__region *regions, size_t n, const tn__region *whole, bool *out, tn_error *err);
 
-/* The elements that two regions have in common, as runs: `run` elements that are contiguous in the array of each region,
- * where the runs are as long as possible. The struct walks over the runs, in ascending order of both positions. */
+/* The elements that two regions have in common, as runs: `run` elements that are contiguous in the array of each
+ * region, where the runs are as long as possible. The struct walks over the runs, in ascending order of both positions.
+ */
 typedef struct tn__runs {
   int64_t run;      /* elements of each run; 0: the regions have nothing in common */
   int64_t from, to; /* position of the current run in the array of each region, in elements */
@@ -50,7 +51,8 @@ bool tn__runs_next(tn__runs *runs); /* false: there is no other run */
 void tn__region_copy(const tn__region *from_region, const void *from, const tn__region *to_region, void *to,
                      size_t size, void (*move)(void *to, void *from, size_t n));
 
-/* Writes a region as TensorFlow does, "0,2:-", at most `size` bytes with the NUL, cut if it is longer. Returns buffer. */
+/* Writes a region as TensorFlow does, "0,2:-", at most `size` bytes with the NUL, cut if it is longer. Returns buffer.
+ */
 char *tn__region_format(char *buffer, size_t size, const tn__region *region);
 
 /* Parses TensorFlow's "shape_and_slice" text: "" (all; rank is -1 then), or "4 10 0,2:0,10" or "4 10 -:0,10" (`-` is a
@@ -58,8 +60,8 @@ char *tn__region_format(char *buffer, size_t size, const tn__region *region);
 tn_status tn__slice_spec_parse(tn__slice text, tn__arena *arena, int32_t *rank, const int64_t **dims, tn__region *out,
                                tn_error *err);
 
-/* The key of a slice's own entry, in ordered code: slice_key.c. The region has -1 for whole dimensions. The result is in
- * the arena. */
+/* The key of a slice's own entry, in ordered code: slice_key.c. The region has -1 for whole dimensions. The result is
+ * in the arena. */
 tn_status tn__slice_key(tn__slice name, const tn__region *region, tn__arena *arena, tn__slice *out, tn_error *err);
 /* Parses such a key; false: it is not one, or there is no memory. Allocates in the arena. */
 bool tn__slice_key_parse(tn__slice key, tn__arena *arena, tn__slice *name, tn__region *region);

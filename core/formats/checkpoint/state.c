@@ -13,11 +13,11 @@
 
 typedef struct state {
   tn__arena arena;
-  const char *latest;   /* NULL: none */
-  const char **paths;   /* owned */
-  tn__slice *times;     /* owned; numbers as they were written */
+  const char *latest; /* NULL: none */
+  const char **paths; /* owned */
+  tn__slice *times;   /* owned; numbers as they were written */
   size_t n, room, n_times, room_times;
-  tn__slice preserved;  /* last_preserved_timestamp; empty: none */
+  tn__slice preserved; /* last_preserved_timestamp; empty: none */
 } state;
 
 static void state_init(state *st)
@@ -95,8 +95,8 @@ static bool skip_char(parser *r, char c)
 
 static bool is_word(char c)
 {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-' ||
-         c == '+';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
+         c == '-' || c == '+';
 }
 
 /* A name or a number; empty: there is none. */
@@ -415,7 +415,8 @@ static void delete_file(void *arg, const char *path, uint32_t shards)
   if (unlink(path) != 0) tn_log(TN_LOG_DEBUG, "cannot delete '%s'", path);
 }
 
-/* Deletes the files of a checkpoint, the index first: what is left after a crash is no checkpoint. Errors are logged. */
+/* Deletes the files of a checkpoint, the index first: what is left after a crash is no checkpoint. Errors are logged.
+ */
 static void delete_checkpoint(const char *prefix)
 {
   static const char *const ends[] = { ".index", ".meta" };

@@ -39,6 +39,10 @@ tn_status tn__object_graph_resolve(const tn__object_graph *graph, const char *pa
  * that were saved under this name: 0; 1, then *key is set; or 2 for several. */
 int tn__object_graph_named(const tn__object_graph *graph, tn__slice name, tn__slice *key);
 
+/* The name of the operation that the variable under a key was saved from (full_name); empty: no variable, or no name.
+ */
+tn__slice tn__object_graph_name_of(const tn__object_graph *graph, tn__slice key);
+
 /* A path that leads to a key. */
 typedef struct tn__object_path {
   const char *path;

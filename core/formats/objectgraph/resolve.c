@@ -377,3 +377,9 @@ tn_status tn__object_graph_resolve(const tn__object_graph *graph, const char *pa
   if (leads) return no_attribute(graph, whole, &at, (tn__slice){ "", 0 }, err);
   return no_child(graph, whole, colon != NULL && before.path.size >= at.path.size ? &before : &at, err);
 }
+
+tn__slice tn__object_graph_name_of(const tn__object_graph *graph, tn__slice key)
+{
+  const tn__attribute *a = tn__map_get(&graph->by_key, key.data, key.size);
+  return a == NULL || !tn__attribute_is_value(a) ? (tn__slice){ "", 0 } : (tn__slice){ a->full_name, a->full_size };
+}

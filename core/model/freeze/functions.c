@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of the new graph: one for each use that the main body reaches. A use in which nothing is a variable is
  * the function as it was; others get a new name, so that a process may have both. */
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies: nodes, their edges, and the functions that they call. */
 #include <core/formats/file.h>
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Freezing a signature: the public call, and the new graph. Nodes and functions are written as a GraphDef, which is
  * imported. The values of variables and large constants are not written: their operations share the tensors. */
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

@@ -6,10 +6,10 @@
  * its arguments are variables, so a use is a body together with the types of its arguments; uses with equal types are
  * one object and become one function. A type is the dtype and shape of a variable's value.
  *
- * Steps: the main body is collected, with TN_FREEZE_INLINE also from the bodies of called functions (freeze_main.c,
- * freeze_inline.c); variables are traced from their nodes to the nodes that read them, through calls (freeze_flow.c);
- * uses get names (freeze_functions.c); nodes and functions are written with each variable as a plain value
- * (freeze_node.c, freeze_attr.c, freeze_functions.c), and imported into the new graph (freeze.c).
+ * Steps: the main body is collected, with TN_FREEZE_INLINE also from the bodies of called functions (main.c,
+ * inline.c); variables are traced from their nodes to the nodes that read them, through calls (flow.c);
+ * uses get names (functions.c); nodes and functions are written with each variable as a plain value
+ * (node.c, attr.c, functions.c), and imported into the new graph (freeze.c).
  *
  * Files, from the bottom up: freeze_kind, freeze_body, freeze_inline, freeze_main, freeze_flow, freeze_attr,
  * freeze_node, freeze_functions, freeze. One thread uses all of it. */
@@ -205,7 +205,7 @@ typedef struct tn__freeze {
   tn__map uses; /* by body and arguments */
   tn__freeze_use *first_use, **last_use;
   tn__map taken;                   /* names of functions that were given, and of calls that were replaced */
-  struct tn__freeze_scope *scopes; /* all of freeze_inline.c */
+  struct tn__freeze_scope *scopes; /* all of inline.c */
   size_t n_made;                   /* nodes, counted against TN__FREEZE_NODES */
   tn_error *err;
 } tn__freeze;
@@ -222,7 +222,7 @@ const char *tn__freeze_unique(tn__freeze *fz, const tn__freeze_body *body, const
 tn_status tn__freeze_refuse(tn__freeze *fz, const tn__freeze_body *body, const tn__freeze_node *node, tn_status code,
                             const char *format, ...) TN_PRINTF(5, 6);
 
-/* ---- freeze_body.c ---- */
+/* ---- body.c ---- */
 
 /* Finds the body of a function, parsed at the first call. *out is NULL if the library has no such function. */
 tn_status tn__freeze_body_get(tn__freeze *fz, tn__slice function, tn__freeze_body **out);
@@ -239,7 +239,7 @@ tn_status tn__freeze_spread_impurity(tn__freeze *fz);
 /* Sets readers, first_reader and edge_node. */
 tn_status tn__freeze_index_readers(tn__freeze *fz, tn__freeze_body *body);
 
-/* ---- freeze_inline.c: calls in the main body that are replaced by the nodes of their functions ---- */
+/* ---- inline.c: calls in the main body that are replaced by the nodes of their functions ---- */
 
 /* A call that was replaced. */
 typedef struct tn__freeze_scope {
@@ -275,12 +275,12 @@ bool tn__freeze_has_flow(const tn_graph *graph);
 /* The number of an argument's tensor; false: the operation is no argument. */
 bool tn__freeze_argument(const tn__freeze_scope *scope, tn_output output, uint32_t *out);
 
-/* ---- freeze_main.c ---- */
+/* ---- main.c ---- */
 
 /* Collects the main body. A variable's node gets no bytes. */
 tn_status tn__freeze_collect(tn__freeze *fz);
 
-/* ---- freeze_flow.c ---- */
+/* ---- flow.c ---- */
 
 /* Traces all variables of the main body and of what it calls. */
 tn_status tn__freeze_trace(tn__freeze *fz);
@@ -295,7 +295,7 @@ static inline const tn__freeze_type *tn__freeze_type_of(const tn__freeze *fz, ui
   return &fz->types[type - 1];
 }
 
-/* ---- freeze_attr.c ---- */
+/* ---- attr.c ---- */
 
 /* The value of an attribute in a NodeDef; no data: it has none. */
 tn__slice tn__freeze_attr(tn__slice node, const char *name);
@@ -340,7 +340,7 @@ bool tn__freeze_edit_pass(tn__freeze_writer *w, tn__slice key, tn__slice value);
 bool tn__freeze_edit_each(tn__freeze_writer *w, tn__slice key, tn__slice value);
 bool tn__freeze_edit_call(tn__freeze_writer *w, tn__slice key, tn__slice value);
 
-/* ---- freeze_node.c ---- */
+/* ---- node.c ---- */
 
 /* Writes a node as field `field`. */
 void tn__freeze_put_node(tn__freeze *fz, tn__sink *s, uint32_t field, const tn__freeze_use *use, uint32_t node);
@@ -350,7 +350,7 @@ void tn__freeze_put_edge_text(const tn__freeze *fz, tn__sink *s, uint32_t field,
 /* Whether a node becomes another op. */
 bool tn__freeze_converts(const tn__freeze *fz, const tn__freeze_use *use, uint32_t node);
 
-/* ---- freeze_functions.c ---- */
+/* ---- functions.c ---- */
 
 /* Determines which uses the main body reaches, which change, which have no effects, and their names. */
 tn_status tn__freeze_name_uses(tn__freeze *fz);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls in the main body that are replaced by the nodes of their functions. The library makes each body as a graph of
  * its own, whose nodes are then copied into the main body. */
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * hand it on, until all readers of marked outputs were visited. A reader that does not hand it on must be one that
  * needs only the value. A call whose function returns resources waits until the function's use is done: such uses are
  * done first, on a stack. All other called uses are done later. */
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

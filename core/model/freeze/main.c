@@ -10,7 +10,7 @@
  * its function. These are looked through, which needs no nodes, except where the call's control edges or effects
  * matter. */
 #include <core/formats/graphdef/graphdef.h>
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

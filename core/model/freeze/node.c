@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes nodes of the new graph and of its functions: a node that takes a variable becomes one that takes its value. */
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

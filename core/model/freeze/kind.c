@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What freezing knows of ops. */
-#include <core/model/freeze.h>
+#include <core/model/freeze/freeze.h>
 
 #include <string.h>
 

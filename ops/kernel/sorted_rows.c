@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A merge sort of row numbers. Runs of SHORT rows are sorted by insertion first. */
+#include <core/base/alloc.h>
+#include <ops/kernel/sorted_rows.h>
+#include <string.h>
+
+#define SHORT 16
+
+int tn__rows_compare(const tn__rows *r, int64_t a, int64_t b)
+{
+  const int64_t *x = r->at + a * r->width, *y = r->at + b * r->width;
+  for (int32_t k = 0; k < r->keys; k++) {
+    int32_t column = r->order == NULL ? k : r->order[k];
+    if (x[column] != y[column]) return x[column] < y[column] ? -1 : 1;
+  }
+  return 0;
+}
+
+bool tn__rows_are_sorted(const tn__rows *r)
+{
+  for (int64_t i = 1; i < r->n; i++)
+    if (tn__rows_compare(r, i - 1, i) > 0) return false;
+  return true;
+}
+
+bool tn__rows_room(int64_t n, size_t *bytes) { return tn__size_mul((size_t)n, 2 * sizeof(int64_t), bytes); }
+
+static void sort_run(const tn__rows *r, int64_t *run, int64_t n)
+{
+  for (int64_t i = 1; i < n; i++) {
+    int64_t row = run[i], k = i;
+    for (; k > 0 && tn__rows_compare(r, run[k - 1], row) > 0; k--) run[k] = run[k - 1];
+    run[k] = row;
+  }
+}
+
+static void merge(const tn__rows *r, const int64_t *a, int64_t n_a, const int64_t *b, int64_t n_b, int64_t *to)
+{
+  if (n_b == 0 || tn__rows_compare(r, a[n_a - 1], b[0]) <= 0) { /* in order already */
+    memcpy(to, a, (size_t)n_a * sizeof *a);
+    if (n_b > 0) memcpy(to + n_a, b, (size_t)n_b * sizeof *b);
+    return;
+  }
+  int64_t i = 0, k = 0;
+  while (i < n_a && k < n_b) *to++ = tn__rows_compare(r, a[i], b[k]) <= 0 ? a[i++] : b[k++];
+  for (; i < n_a; i++) *to++ = a[i];
+  for (; k < n_b; k++) *to++ = b[k];
+}
+
+const int64_t *tn__rows_sort(const tn__rows *r, void *room, tn__poll *poll)
+{
+  int64_t *from = room, *to = from + r->n, n = r->n;
+  for (int64_t i = 0; i < n; i++) from[i] = i;
+  for (int64_t at = 0; at < n; at += SHORT) {
+    if (tn__poll_over(poll, 500)) return NULL;
+    sort_run(r, from + at, n - at < SHORT ? n - at : SHORT);
+  }
+  for (int64_t size = SHORT; size < n; size *= 2) {
+    for (int64_t at = 0; at < n; at += 2 * size) {
+      int64_t n_a = n - at < size ? n - at : size, n_b = n - at - n_a < size ? n - at - n_a : size;
+      if (tn__poll_over(poll, 10 * (n_a + n_b))) return NULL;
+      merge(r, from + at, n_a, from + at + n_a, n_b, to + at);
+    }
+    int64_t *spare = from;
+    from = to;
+    to = spare;
+  }
+  return from;
+}
