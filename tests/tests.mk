@@ -489,3 +489,6 @@ EXTRA_DIST += tests/data/saved/half_plus_two/saved_model.pb
 EXTRA_DIST += tests/data/saved/half_plus_two/variables/variables.data-00000-of-00001
 EXTRA_DIST += tests/data/saved/half_plus_two/variables/variables.index
 EXTRA_DIST += tests/data/saved/make.py
+EXTRA_DIST += tests/data/checkpoint/make.py
+EXTRA_DIST += tests/data/checkpoint/types.data-00000-of-00001
+EXTRA_DIST += tests/data/checkpoint/types.index

@@ -506,6 +506,39 @@ static tn_status save_one(void *tensor)
   return st;
 }
 
+/* Whether two files are equal. */
+static bool same_bytes(const char *a, const char *b)
+{
+  char command[800];
+  snprintf(command, sizeof command, "cmp '%s' '%s' >&2", a, b);
+  return system(command) == 0;
+}
+
+/* tests/data/checkpoint/types was written by TensorFlow: every type, scalars, empty tensors, strings. */
+static void checkpoint__writes_the_bytes_that_tensorflow_writes(void)
+{
+  char prefix[300], name[400];
+  tn_checkpoint *c = open_checkpoint(tap_source_path("tests/data/checkpoint/types"));
+  size_t n = tn_checkpoint_count(c);
+  const char *keys[40];
+  tn_tensor *tensors[40];
+  REQUIRE(n > 15 && n <= 40);
+  for (size_t i = 0; i < n; i++) {
+    tn_checkpoint_entry e = { .struct_size = sizeof e };
+    REQUIRE_OK(tn_checkpoint_at(c, i, &e, &err), &err);
+    keys[i] = e.key;
+  }
+  REQUIRE_OK(tn_checkpoint_read_many(c, keys, n, tensors, &err), &err);
+  snprintf(prefix, sizeof prefix, "%s", scratch("types"));
+  save(prefix, keys, tensors, n, NULL);
+  for (size_t i = 0; i < n; i++) tn_tensor_unref(tensors[i]);
+  tn_checkpoint_close(c);
+  snprintf(name, sizeof name, "%s.index", prefix);
+  CHECK(same_bytes(name, tap_source_path("tests/data/checkpoint/types.index")));
+  snprintf(name, sizeof name, "%s.data-00000-of-00001", prefix);
+  CHECK(same_bytes(name, tap_source_path("tests/data/checkpoint/types.data-00000-of-00001")));
+}
+
 static void checkpoint__nothing_leaks_without_memory(void)
 {
   char prefix[300];
@@ -534,4 +567,5 @@ TAP_MAIN(
   TAP_TEST(checkpoint__saving_replaces_a_checkpoint),
   TAP_TEST(checkpoint__a_refused_save_keeps_the_former_one),
   TAP_TEST(checkpoint__the_state_names_the_newest_and_keeps_some),
+  TAP_TEST(checkpoint__writes_the_bytes_that_tensorflow_writes),
   TAP_TEST(checkpoint__nothing_leaks_without_memory))

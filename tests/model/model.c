@@ -324,6 +324,26 @@ static void model__other_keys_are_mapped_by_name(void)
   tn_session_destroy(session);
 }
 
+/* A checkpoint of an object that has the model as its part. */
+static void model__a_part_of_another_object_is_found_by_its_key(void)
+{
+  static const char *const keys[] = { "net/a/.ATTRIBUTES/VARIABLE_VALUE", "net/b/.ATTRIBUTES/VARIABLE_VALUE" };
+  static const float values[] = { 3, 4 };
+  tn_tensor *t[2] = { NULL, NULL };
+  tn_checkpoint *c = NULL;
+  tn_session *session = session_of(half_plus_two());
+  for (int i = 0; i < 2; i++)
+    REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &values[i], sizeof values[i], &t[i], &err), &err);
+  REQUIRE_OK(tn_checkpoint_save(scratch("longer"), keys, t, 2, NULL, &err), &err);
+  REQUIRE_OK(tn_checkpoint_open(scratch("longer"), &c, &err), &err);
+  CHECK_OK(tn_session_restore(session, c, NULL, NULL, &err), &err);
+  check_call(session, 7, 10);
+  tn_checkpoint_close(c);
+  tn_tensor_unref(t[0]);
+  tn_tensor_unref(t[1]);
+  tn_session_destroy(session);
+}
+
 static void model__is_saved_with_its_present_values(void)
 {
   char folder[300];
@@ -468,6 +488,7 @@ TAP_MAIN(
   TAP_TEST(model__a_part_is_restored_only_on_request),
   TAP_TEST(model__a_value_of_another_shape_is_refused),
   TAP_TEST(model__other_keys_are_mapped_by_name),
+  TAP_TEST(model__a_part_of_another_object_is_found_by_its_key),
   TAP_TEST(model__is_saved_with_its_present_values),
   TAP_TEST(model__a_graph_built_in_c_becomes_a_model),
   TAP_TEST(model__missing_variables_are_an_error),
