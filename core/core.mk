@@ -506,6 +506,7 @@ TN_MODEL_FILES = \
   core/model/save_saver.c \
   core/model/saver.c \
   core/model/saver_function.c \
+  core/model/saver_items.c \
   core/model/session_save.c \
   core/model/tree.c \
   core/model/variable.c

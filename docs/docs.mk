@@ -9,6 +9,7 @@ dist_man_MANS = \
 dist_doc_DATA = \
   docs/eager.md \
   docs/formats.md \
+  docs/models.md \
   docs/numerics.md \
   docs/performance.md \
   docs/plugin-guide.md \
@@ -46,6 +47,7 @@ TN_DOC_FILES = \
   docs/internals/host.md \
   docs/internals/kit.md \
   docs/internals/layout.md \
+  docs/internals/model.md \
   docs/internals/ops.md \
   docs/internals/plan.md \
   docs/internals/pool.md \

@@ -9,12 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-tn_model *tn__model_ref(tn_model *model)
-{
-  atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
-  return model;
-}
-
 static void free_texts(char **texts, size_t n)
 {
   for (size_t i = 0; texts != NULL && i < n; i++) tn__strfree(texts[i]);
@@ -32,6 +26,21 @@ void tn_model_close(tn_model *model)
   tn__strfree(model->folder);
   tn__strfree(model->path);
   tn__free(model, sizeof *model);
+}
+
+/* ---- sessions of a model ---- */
+
+static void release(void *model) { tn_model_close(model); }
+
+void tn__model_hold(tn_session *session, tn_model *model)
+{
+  atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+  tn__session_hold(session, model, release);
+}
+
+tn_model *tn_session_model(const tn_session *session)
+{
+  return session == NULL || session->release_held != release ? NULL : session->held;
 }
 
 /* ---- paths ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models, and the files that make them up: a graph, the message around it, a checkpoint, assets.
  *
- * Files, from the bottom up: variable, saver_function, saver, read_restored; checkpoint, checkpoint_paths, report,
- * restore; restore_model, model, facts; endpoints, call; open_session; session_save, save, freeze. A model is immutable
+ * Files, from the bottom up: model, variable, saver_items, saver_function, saver, read_restored; checkpoint,
+ * checkpoint_paths, report, restore; restore_model; facts; endpoints, call; open_session; session_save, save; freeze/. A model is immutable
  * once it is open; sessions of it hold a reference. */
 #ifndef TN_CORE_MODEL_MODEL_H
 #define TN_CORE_MODEL_MODEL_H
@@ -33,7 +33,8 @@ static inline const tn__metagraph *tn__model_meta(const tn_model *model)
 {
   return model->saved == NULL ? NULL : &model->saved->graphs[model->chosen];
 }
-tn_model *tn__model_ref(tn_model *model);
+/* Makes a new session hold its model. */
+void tn__model_hold(tn_session *session, tn_model *model);
 
 /* The node's part of a tensor name: "node" of "node:1". */
 static inline tn__slice tn__node_part(const char *tensor)
@@ -108,11 +109,12 @@ typedef struct tn__saver {
 /* Reads what the restore op of a model does. A shape that is not the usual one sets `usual` to false; TN_NOT_FOUND: the
  * graph has no such node. */
 tn_status tn__saver_read(const tn_model *model, tn__saver *out, tn_error *err);
+/* saver_items.c */
+tn_status tn__saver_add(tn__saver *saver, tn__restored item, tn_error *err);
+tn_status tn__saver_add_unused(tn__saver *saver, tn__slice key, tn_error *err);
 void tn__saver_fini(tn__saver *saver);
 /* saver_function.c: adds the items of a call of a function. *usual: false if it does something else. */
 tn_status tn__saver_read_function(tn_graph *graph, tn_operation *call, tn__saver *out, bool *usual, tn_error *err);
-tn_status tn__saver_add(tn__saver *saver, tn__restored item, tn_error *err);
-tn_status tn__saver_add_unused(tn__saver *saver, tn__slice key, tn_error *err);
 
 /* ---- read_restored.c ---- */
 

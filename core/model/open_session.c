@@ -131,8 +131,6 @@ static tn_status run_init_op(const tn_model *model, tn_session *session, tn_erro
 
 /* ---- the session ---- */
 
-static void release(void *model) { tn_model_close(model); }
-
 tn_status tn_model_session(tn_model *model, const tn_session_options *options, tn_session **out, tn_error *err)
 {
   tn_session *session = NULL;
@@ -141,15 +139,10 @@ tn_status tn_model_session(tn_model *model, const tn_session_options *options, t
   if (model == NULL || out == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_model_session: %s is NULL", out == NULL ? "out" : "model");
   tn_status st = create(model, options, &session, err);
-  if (session != NULL) tn__session_hold(session, tn__model_ref(model), release);
+  if (session != NULL) tn__model_hold(session, model);
   if (st == TN_OK) st = tn__model_restore(model, session, err);
   if (st == TN_OK) st = run_init_op(model, session, err);
   if (st == TN_OK) *out = session;
   else tn_session_destroy(session);
   return st;
-}
-
-tn_model *tn_session_model(const tn_session *session)
-{
-  return session == NULL || session->release_held != release ? NULL : session->held;
 }

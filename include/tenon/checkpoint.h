@@ -135,8 +135,11 @@ enum {
 
 /* Restores variables of a session's graph (VarHandleOp, VariableV2, Variable) by name: values are
  * read from the checkpoint into the variables, without running a saver. All or none: nothing is
- * assigned unless every value was read. In an object-based checkpoint a variable without a key of
- * its name is restored from the object that was saved under this name.
+ * assigned unless every value was read.
+ * A variable without a key of its name is found in an object-based checkpoint by the name that it
+ * had in the program, or, if the session is of a model, by the key under which the model's saver
+ * stores it, or else by the only key that ends in that one. "All variables" of such a session are
+ * those of the saver.
  * report   may be NULL; else receives the report, also if a variable is missing or misfits.
  * Returns  TN_NOT_FOUND (a name or key that does not exist, a value that is missing),
  *          TN_INVALID_ARGUMENT (a misfit), else as tn_checkpoint_read_many. Since 0.1 */

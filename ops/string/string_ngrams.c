@@ -163,9 +163,12 @@ static tn_status put_row(const ngram_state *s, const tn_string *row, int64_t len
   return put_run(s, &r, (*to)++, err);
 }
 
-/* Without splits there are no rows; TensorFlow returns one empty text per input text. */
+/* Without texts there are no runs, not even of padding. Without splits there are no rows; TensorFlow returns one empty
+ * text per input text. */
 static tn_status give_empty(tn_kernel_ctx *ctx)
 {
+  const tn_view *splits = ctx->outputs[1];
+  if (splits->count > 0) memset(splits->data, 0, (size_t)splits->count * tn_dtype_size(splits->dtype));
   tn_status st = tn_kernel_allocate(ctx, 0, ctx->inputs[0]->dims, 1);
   if (st == TN_OK) tn__elements_clear(TN_STRING, ctx->outputs[0]->data, ctx->outputs[0]->count);
   return st;
@@ -179,7 +182,7 @@ static tn_status ngram_compute(tn_kernel_ctx *ctx)
   int64_t total = 0, rows = splits->count - 1;
   tn_status st = check_splits(ctx);
   if (st != TN_OK) return st;
-  if (splits->count == 0) return give_empty(ctx);
+  if (splits->count == 0 || ctx->inputs[0]->count == 0) return give_empty(ctx);
   for (int64_t i = 0; i < splits->count; i++) {
     if (i > 0) total += all_runs(s, tn__operand_int(splits, i) - tn__operand_int(splits, i - 1));
     if (splits->dtype == TN_INT64) ((int64_t *)out->data)[i] = total;

@@ -612,6 +612,10 @@ sed '1d' "$src/examples/minimal/minimal.c" >wanted
 awk '/^## / { there = /^## Use it from C/ } /^```c$/ && there { on = 1; next } /^```$/ { on = 0 } on' "$src/README.md" >out
 status=0
 same 'the program in README.md is examples/minimal/minimal.c' wanted
+sed '1d' "$src/examples/saved_model/saved_model.c" >wanted
+awk '/^## / { there = /^## Run a SavedModel/ } /^```c$/ && there { on = 1; next } /^```$/ { on = 0 } on' "$src/README.md" >out
+status=0
+same 'the program in README.md is examples/saved_model/saved_model.c' wanted
 # The runtime of docs/plugin-guide.md, built as its readers do.
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/docs/plugin-guide.md" >timer.c
 mkdir timer

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The programs of examples/sessions, run as a reader would, and the same calls from C++. Prints TAP.
+# The programs of examples/sessions and examples/saved_model, run as a reader would, and the same calls from C++. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" examples
 echo '[3. 5.]' >sum
 
@@ -12,6 +12,20 @@ for way in plain scoped interactive; do
   run 1 "$build/examples/${way}_demo" nowhere && [ ! -s out ] && grep -q "'nowhere'" err
   is "$way.c reports a missing runtime"
 done
+
+# Models: a folder is run, trained and saved; a graph that was built becomes a folder.
+model=$src/tests/data/saved/half_plus_two
+printf '1 -> 2.5\n2 -> 3\n5 -> 4.5\n' >wanted
+run 0 "$build/examples/saved_model_demo" "$model" && cmp -s out wanted && [ ! -s err ]
+is 'saved_model.c calls a SavedModel'
+run 1 "$build/examples/saved_model_demo" nowhere && grep -q "'nowhere'" err
+is 'saved_model.c names the folder that is missing'
+run 0 "$build/examples/signatures_demo" "$model" && grep -q serving_default out
+is 'signatures.c lists the signatures'
+run 0 "$build/examples/train_demo" "$model" && [ -s out ]
+is 'train.c trains a SavedModel'
+run 0 "$build/examples/build_demo" && [ -s out ]
+is 'build.c saves a graph of its own'
 
 # A reader's compiler may be stricter, or one for C++; the library may be built in a way that it
 # cannot link.

@@ -11,8 +11,8 @@
  * uses get names (functions.c); nodes and functions are written with each variable as a plain value
  * (node.c, attr.c, functions.c), and imported into the new graph (freeze.c).
  *
- * Files, from the bottom up: freeze_kind, freeze_body, freeze_inline, freeze_main, freeze_flow, freeze_attr,
- * freeze_node, freeze_functions, freeze. One thread uses all of it. */
+ * Files, from the bottom up: kind, body, inline, main, flow, attr, node, functions,
+ * freeze. One thread uses all of it. */
 #ifndef TN_CORE_MODEL_FREEZE_H
 #define TN_CORE_MODEL_FREEZE_H
 
