@@ -485,6 +485,7 @@ TN_MODEL_FILES = \
   core/model/facts.c \
   core/model/freeze/attr.c \
   core/model/freeze/body.c \
+  core/model/freeze/edit.c \
   core/model/freeze/flow.c \
   core/model/freeze/freeze.c \
   core/model/freeze/freeze.h \

@@ -9,10 +9,10 @@
  * Steps: the main body is collected, with TN_FREEZE_INLINE also from the bodies of called functions (main.c,
  * inline.c); variables are traced from their nodes to the nodes that read them, through calls (flow.c);
  * uses get names (functions.c); nodes and functions are written with each variable as a plain value
- * (node.c, attr.c, functions.c), and imported into the new graph (freeze.c).
+ * (node.c, edit.c, functions.c), and imported into the new graph (freeze.c).
  *
- * Files, from the bottom up: kind, body, inline, main, flow, attr, node, functions,
- * freeze. One thread uses all of it. */
+ * Files, from the bottom up: kind, body, inline, main, attr, flow, edit, node,
+ * functions, freeze. One thread uses all of it. */
 #ifndef TN_CORE_MODEL_FREEZE_H
 #define TN_CORE_MODEL_FREEZE_H
 
@@ -330,6 +330,9 @@ void tn__freeze_put_scalar(tn__sink *s, const char *name, tn_dtype dtype, uint32
 void tn__freeze_put_shape(tn__sink *s, const char *name, const int64_t *dims, int32_t rank);
 /* Writes the shape of a type as a field. */
 void tn__freeze_put_type_shape(tn__sink *s, uint32_t field, const tn__freeze_type *type);
+
+/* ---- edit.c ---- */
+
 /* Copies the attributes of the node's bytes. `edit` writes an attribute in another form or leaves it out, and then
  * returns true. */
 typedef bool (*tn__freeze_edit)(tn__freeze_writer *w, tn__slice key, tn__slice value);
