@@ -125,6 +125,7 @@ TN_FORMATS_FILES = \
   core/formats/checkpoint/block.h \
   core/formats/checkpoint/checkpoint.h \
   core/formats/checkpoint/files.c \
+  core/formats/checkpoint/kinds.c \
   core/formats/checkpoint/open.c \
   core/formats/checkpoint/read.c \
   core/formats/checkpoint/slice_key.c \

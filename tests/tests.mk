@@ -263,6 +263,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/plugin_files.c \
   tests/support/plugin_files.h \
   tests/support/pool_kit.h \
+  tests/support/sys_faults.h \
   tests/support/tasks_kit.c \
   tests/support/tasks_kit.h
 

@@ -2,8 +2,8 @@
 /* Models, and the files that make them up: a graph, the message around it, a checkpoint, assets.
  *
  * Files, from the bottom up: model, variable, saver_items, saver_function, saver, read_restored; checkpoint,
- * checkpoint_paths, report, restore; restore_model; facts; endpoints, call; open_session; session_save, save; freeze/. A model is immutable
- * once it is open; sessions of it hold a reference. */
+ * checkpoint_paths, report, restore; restore_model; facts; endpoints, call; open_session; session_save, save; freeze/.
+ * A model is immutable once it is open; sessions of it hold a reference. */
 #ifndef TN_CORE_MODEL_MODEL_H
 #define TN_CORE_MODEL_MODEL_H
 

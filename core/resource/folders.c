@@ -57,19 +57,22 @@ static void append_list(tn__text *text, const struct tn__folder_list *list)
 /* path: where the name leads. */
 static tn_status refuse(const tn__folders *folders, tn__file_use use, const char *name, const char *path, tn_error *err)
 {
-  tn__text allowed;
-  bool same = strcmp(name, path) == 0;
+  tn__text allowed, place;
   tn__text_init(&allowed, SIZE_MAX / 2);
+  tn__text_init(&place, SIZE_MAX / 2);
   if (folders != NULL && use == TN__TO_READ) append_list(&allowed, &folders->lists[TN__TO_READ]);
   if (folders != NULL) append_list(&allowed, &folders->lists[TN__TO_WRITE]);
   if (allowed.size == 0) tn__text_puts(&allowed, " allows no folder");
-  tn_status st = allowed.failed ? tn__no_memory(err, "names of folders", allowed.size)
-                                : tn_error_set(err, TN_PERMISSION_DENIED,
-                                               "the graph may not %s '%.500s'%s%.500s%s: the session option %s%s",
-                                               use == TN__TO_READ ? "read" : "write", name, same ? "" : " ('",
-                                               same ? "" : path, same ? "" : "')", options[use],
-                                               tn__text_get(&allowed));
+  if (strcmp(name, path) != 0) tn__text_printf(&place, " ('%.500s')", path);
+  tn_status st;
+  if (allowed.failed || place.failed)
+    st = tn__no_memory(err, "names of folders", allowed.size);
+  else
+    st = tn_error_set(err, TN_PERMISSION_DENIED, "the graph may not %s '%.500s'%s: the session option %s%s",
+                      use == TN__TO_READ ? "read" : "write", name, tn__text_get(&place), options[use],
+                      tn__text_get(&allowed));
   tn__text_fini(&allowed);
+  tn__text_fini(&place);
   return st;
 }
 

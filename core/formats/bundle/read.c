@@ -256,19 +256,6 @@ tn_status tn__bundle_read_some(tn__store *store, const tn__stored *entry, const 
   return s;
 }
 
-tn_status tn__bundle_wrong_crc(const tn__file *file, const tn__stored *entry, const tn__stored_part *part,
-                               uint32_t masked, tn_error *err)
-{
-  char key[200];
-  return tn_error_set(err, TN_DATA_LOSS,
-                      "'%s': the %" PRIu64 " bytes of tensor '%s' from byte %" PRIu64 " on have the CRC %08" PRIx32
-                      ", the index says %08" PRIx32 "%s",
-                      file->path, part->size,
-                      tn__bundle_show_key(key, sizeof(key), (tn__slice){ entry->key, entry->key_size }), part->offset,
-                      masked, part->crc,
-                      tn__file_unchanged(file) ? "" : "; the file was changed while the checkpoint was open");
-}
-
 tn_status tn__bundle_verify(tn__store *store, const tn__stored *entry, const tn__stored_part *part, uint32_t crc,
                             tn_error *err)
 {

@@ -4,6 +4,7 @@
  * that it was. */
 #include <core/formats/bundle/bundle.h>
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define MOST_OPEN 64
@@ -128,4 +129,17 @@ void tn__bundle_shard_put(tn__bundle_shards *s, uint32_t number)
   tn__mutex_lock(&s->mu);
   find(s, number)->users--;
   tn__mutex_unlock(&s->mu);
+}
+
+tn_status tn__bundle_wrong_crc(const tn__file *file, const tn__stored *entry, const tn__stored_part *part,
+                               uint32_t masked, tn_error *err)
+{
+  char key[200];
+  return tn_error_set(err, TN_DATA_LOSS,
+                      "'%s': the %" PRIu64 " bytes of tensor '%s' from byte %" PRIu64 " on have the CRC %08" PRIx32
+                      ", the index says %08" PRIx32 "%s",
+                      file->path, part->size,
+                      tn__bundle_show_key(key, sizeof(key), (tn__slice){ entry->key, entry->key_size }), part->offset,
+                      masked, part->crc,
+                      tn__file_unchanged(file) ? "" : "; the file was changed while the checkpoint was open");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of any version: the tensors that a file or a set of files stores under keys, and the readers of the
  * versions. A version is a folder beside this one (bundle, checkpoint_v1) with one constant object of type
- * tn__store_kind, and a line in the table of open.c. */
+ * tn__store_kind, and a line in the table of kinds.c. */
 #ifndef TN_CORE_FORMATS_CHECKPOINT_CHECKPOINT_H
 #define TN_CORE_FORMATS_CHECKPOINT_CHECKPOINT_H
 
@@ -78,6 +78,8 @@ struct tn__store {
 /* open.c: `path` as for tn_checkpoint_open. */
 tn_status tn__store_open(const char *path, tn__store **out, tn_error *err);
 void tn__store_close(tn__store *store); /* NULL allowed */
+/* kinds.c. The version of the files of a prefix or path, NULL: there are none. */
+const tn__store_kind *tn__store_kind_of(const char *path);
 /* Whether there are files of a checkpoint of this prefix, or a table of version 1. */
 bool tn__checkpoint_exists(const char *prefix);
 /* NULL: there is no such key. */

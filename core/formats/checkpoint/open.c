@@ -8,16 +8,6 @@
 
 #include <core/base/near.h>
 
-/* The versions, in the order in which they are tried. */
-static const tn__store_kind *const kinds[] = { &tn__store_bundle, &tn__store_v1 };
-
-static const tn__store_kind *kind_of(const char *path)
-{
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-    if (kinds[i]->fits(path)) return kinds[i];
-  return NULL;
-}
-
 static bool is_folder(const char *path)
 {
   struct stat st;
@@ -74,12 +64,12 @@ static tn_status open_kind(const tn__store_kind *kind, char *path, tn__store **o
 tn_status tn__store_open(const char *path, tn__store **out, tn_error *err)
 {
   *out = NULL;
-  const tn__store_kind *kind = kind_of(path);
+  const tn__store_kind *kind = tn__store_kind_of(path);
   char *prefix = NULL;
   tn_status s = TN_OK;
   if (kind == NULL && is_folder(path)) {
     s = tn__checkpoint_latest(path, &prefix, err);
-    if (s == TN_OK && (kind = kind_of(prefix)) == NULL) s = nothing_there(prefix, err);
+    if (s == TN_OK && (kind = tn__store_kind_of(prefix)) == NULL) s = nothing_there(prefix, err);
   } else if (kind == NULL) {
     s = nothing_there(path, err);
   } else if ((prefix = tn__strdup(path)) == NULL) {
@@ -99,8 +89,6 @@ void tn__store_close(tn__store *store)
   tn__strfree(store->prefix);
   tn__free(store, sizeof(*store));
 }
-
-bool tn__checkpoint_exists(const char *path) { return kind_of(path) != NULL; }
 
 /* ---- keys ---- */
 
