@@ -729,6 +729,25 @@ static void bundle__slices_must_fit_their_tensor(void)
   tn_error_clear(&err);
 }
 
+/* The entry of a slice that its tensor does not list is no tensor: an export that reads every tensor must not ask for it. */
+static void bundle__a_slice_that_is_not_listed_is_no_tensor(void)
+{
+  int64_t starts[] = { 0, 0 }, lengths[] = { 3, -1 };
+  tn__region r = { 2, starts, lengths };
+  tn__arena arena;
+  tn__bundle_entry list[] = { entry_of_floats(), entry_of_floats() };
+  tn__store *store = NULL;
+  tn__arena_init(&arena, 256);
+  REQUIRE_OK(tn__slice_key((tn__slice){ "w", 1 }, &r, &arena, &list[1].key, &err), &err);
+  const char *kept = list[0].key.data;
+  const char *prefix = craft(list, 2);
+  REQUIRE_OK(tn__store_open(prefix, &store, &err), &err);
+  REQUIRE_INT(store->n, 1);
+  CHECK_STR(store->entries[0].key, kept);
+  tn__store_close(store);
+  tn__arena_fini(&arena);
+}
+
 /* ---- headers ---- */
 
 static void check_header(const void *header, size_t size, const char *key, tn_status status, const char *part)
@@ -1283,7 +1302,8 @@ TAP_MAIN(TAP_TEST(bundle__every_dtype_round_trips), TAP_TEST(bundle__tensors_are
          TAP_TEST(bundle__slices_must_cover_what_is_read), TAP_TEST(bundle__errors_name_tensors_that_cannot_be_written),
          TAP_TEST(bundle__an_abandoned_bundle_leaves_nothing), TAP_TEST(bundle__impossible_entries_are_rejected),
          TAP_TEST(bundle__false_sizes_do_not_allocate), TAP_TEST(bundle__handles_are_listed_but_not_read),
-         TAP_TEST(bundle__slices_must_fit_their_tensor), TAP_TEST(bundle__the_header_says_whether_this_reader_fits),
+         TAP_TEST(bundle__a_slice_that_is_not_listed_is_no_tensor),
+  TAP_TEST(bundle__slices_must_fit_their_tensor), TAP_TEST(bundle__the_header_says_whether_this_reader_fits),
          TAP_TEST(bundle__an_entry_that_is_no_message_is_rejected), TAP_TEST(bundle__mutated_files_give_a_status),
          TAP_TEST(bundle__every_truncated_file_gives_a_status),
          TAP_TEST(bundle__a_missing_data_file_harms_only_its_tensors),

@@ -69,9 +69,12 @@ ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/red
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
 ops/nn/conv          | @kernel ops/kernel/window ops/kernel/product
 ops/nn/pool          | @kernel ops/kernel/window
+ops/ragged           | @kernel ops/kernel/move ops/sparse
 ops/random           | @kernel
 ops/rewrite          | @kernel ops/kernel/move ops/kernel/product
 ops/rnn              | @kernel ops/kernel/window ops/kernel/product
+ops/segment          | @kernel
+ops/sparse           | @kernel ops/kernel/move ops/segment ops/string
 ops/string           | @kernel
 ops/control          | @kernel ops/kernel/move ops/string
 ops/state/list       | @kernel ops/kernel/move

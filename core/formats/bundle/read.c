@@ -107,6 +107,15 @@ static tn_status map_entries(opening *o)
   return TN_OK;
 }
 
+/* Whether a key is that of a slice. One that no tensor lists is no tensor of its own; a tensor that needs it is reported as
+ * not covered when it is read. */
+static bool is_slice(opening *o, tn__slice key)
+{
+  tn__slice name;
+  tn__region region;
+  return key.size > 0 && key.data[0] == 0 && tn__slice_key_parse(key, &o->scratch, &name, &region);
+}
+
 /* Makes the store's entries. Only at the end it is known which of the index's entries are slices. */
 static tn_status make_entries(opening *o)
 {
@@ -125,7 +134,7 @@ static tn_status make_entries(opening *o)
     s = set_parts(o, e, &list[i]);
   }
   for (size_t i = 0; i < o->index.n && s == TN_OK; i++)
-    if (!o->index.entries[i].taken) list[store->n++] = list[i];
+    if (!o->index.entries[i].taken && !is_slice(o, o->index.entries[i].key)) list[store->n++] = list[i];
   store->entries = list;
   return s;
 }
