@@ -544,6 +544,9 @@ static void check_bits(const char *line)
 
 static void onednn__results_do_not_depend_on_threads(void)
 {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx512f")) TAP_SKIP("without AVX-512 the sums of oneDNN depend on the rows of a part");
+#endif
   all_bits = true;
   for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_bits(large[i]);
   for (size_t i = 0; i < N_LINES; i++) check_bits(lines[i]);
