@@ -20,6 +20,7 @@ TN_CONFORMANCE_TESTS = \
   conformance/sessions/config.c \
   conformance/sessions/default_session.c \
   conformance/sessions/eval.c \
+  conformance/sessions/folders.c \
   conformance/sessions/metadata.c \
   conformance/sessions/partial_run.c \
   conformance/sessions/partial_steps.c \
@@ -36,6 +37,7 @@ TN_CONFORMANCE_TESTS = \
   conformance/sessions/session_threads.c \
   conformance/sessions/warm_up.c \
   conformance/state/barriers.c \
+  conformance/state/checkpoints.c \
   conformance/state/queues.c \
   conformance/state/staging.c \
   conformance/state/tables.c \

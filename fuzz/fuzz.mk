@@ -12,6 +12,7 @@ TN_FUZZERS = \
   fuzz/fuzz_control \
   fuzz/fuzz_dlpack \
   fuzz/fuzz_eager \
+  fuzz/fuzz_example \
   fuzz/fuzz_graphdef \
   fuzz/fuzz_graphtext \
   fuzz/fuzz_literal \
@@ -21,6 +22,7 @@ TN_FUZZERS = \
   fuzz/fuzz_objectgraph \
   fuzz/fuzz_pbtxt \
   fuzz/fuzz_probe_cache \
+  fuzz/fuzz_regex \
   fuzz/fuzz_savedmodel \
   fuzz/fuzz_session \
   fuzz/fuzz_shapes \
@@ -119,6 +121,14 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_probe_cache/others \
   fuzz/corpus/fuzz_probe_cache/signal \
   fuzz/corpus/fuzz_probe_cache/well \
+  fuzz/corpus/fuzz_regex/bad_count \
+  fuzz/corpus/fuzz_regex/bytes \
+  fuzz/corpus/fuzz_regex/empty \
+  fuzz/corpus/fuzz_regex/flags \
+  fuzz/corpus/fuzz_regex/groups \
+  fuzz/corpus/fuzz_regex/lines \
+  fuzz/corpus/fuzz_regex/open \
+  fuzz/corpus/fuzz_regex/sets \
   fuzz/corpus/fuzz_savedmodel/collections \
   fuzz/corpus/fuzz_savedmodel/composite \
   fuzz/corpus/fuzz_savedmodel/meta \
@@ -293,3 +303,5 @@ fuzz_fuzz_objectgraph_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_savedmodel_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_table_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_bundle_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_example_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_regex_LDADD = $(TN_FUZZ_LIBS)

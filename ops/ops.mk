@@ -48,6 +48,7 @@ TN_OPS_FILES = \
   ops/control/functions.c \
   ops/control/messages.c \
   ops/control/optional.c \
+  ops/example/example_json.c \
   ops/example/example_parse.c \
   ops/example/example_sequence.c \
   ops/example/example_sequence_single.c \
@@ -87,6 +88,12 @@ TN_OPS_FILES = \
   ops/nn/pool/pool3d.c \
   ops/nn/pool/pool_argmax.c \
   ops/nn/pool/pool_grad.c \
+  ops/ragged/ragged_cross.c \
+  ops/ragged/ragged_gather.c \
+  ops/ragged/ragged_range.c \
+  ops/ragged/ragged_sparse.c \
+  ops/ragged/ragged_tensor.c \
+  ops/ragged/ragged_variant.c \
   ops/random/multinomial.c \
   ops/random/random.c \
   ops/random/random_rates.c \
@@ -107,6 +114,22 @@ TN_OPS_FILES = \
   ops/rnn/lstm_cell.c \
   ops/rnn/lstm_grad.c \
   ops/rnn/lstm_layer.c \
+  ops/segment/bincount.c \
+  ops/segment/count_sparse.c \
+  ops/segment/histogram.c \
+  ops/segment/segment.c \
+  ops/segment/sparse_segment.c \
+  ops/segment/sparse_segment_grad.c \
+  ops/segment/unsorted_segment.c \
+  ops/sparse/sparse_cross.c \
+  ops/sparse/sparse_dense.c \
+  ops/sparse/sparse_fill.c \
+  ops/sparse/sparse_join.c \
+  ops/sparse/sparse_merge.c \
+  ops/sparse/sparse_order.c \
+  ops/sparse/sparse_product.c \
+  ops/sparse/sparse_reduce.c \
+  ops/sparse/sparse_slice.c \
   ops/state/list/tensor_array.c \
   ops/state/list/tensor_array_pieces.c \
   ops/state/list/tensor_list.c \
@@ -144,7 +167,8 @@ TN_OPS_FILES = \
   ops/string/string_regex.c \
   ops/string/string_tensors.c \
   ops/string/string_unicode.c \
-  ops/string/strings.c
+  ops/string/strings.c \
+  ops/string/unicode_script.c
 
 # Helpers.
 TN_OPS_SHARED_FILES = \
@@ -162,6 +186,8 @@ TN_OPS_SHARED_FILES = \
   ops/example/cursor.h \
   ops/example/features.c \
   ops/example/features.h \
+  ops/example/json.c \
+  ops/example/json.h \
   ops/example/messages.c \
   ops/example/messages.h \
   ops/example/values.c \
@@ -190,6 +216,8 @@ TN_OPS_SHARED_FILES = \
   ops/kernel/resources.h \
   ops/kernel/shapes.c \
   ops/kernel/shapes.h \
+  ops/kernel/sorted_rows.c \
+  ops/kernel/sorted_rows.h \
   ops/kernel/elements/broadcast.c \
   ops/kernel/elements/broadcast.h \
   ops/kernel/elements/complex.h \
@@ -261,6 +289,8 @@ TN_OPS_SHARED_FILES = \
   ops/nn/conv/convolution.h \
   ops/nn/pool/pooling.c \
   ops/nn/pool/pooling.h \
+  ops/ragged/ragged.c \
+  ops/ragged/ragged.h \
   ops/random/philox.c \
   ops/random/philox.h \
   ops/random/random_fill.c \
@@ -278,6 +308,13 @@ TN_OPS_SHARED_FILES = \
   ops/rnn/gates.h \
   ops/rnn/recurrent.c \
   ops/rnn/recurrent.h \
+  ops/segment/segment_loops.c \
+  ops/segment/segment_loops.h \
+  ops/segment/segment_run.c \
+  ops/sparse/cross.c \
+  ops/sparse/cross.h \
+  ops/sparse/sparse.c \
+  ops/sparse/sparse.h \
   ops/state/list/tensor_array_ops.c \
   ops/state/list/tensor_array_ops.h \
   ops/state/list/tensor_array_store.c \
@@ -329,7 +366,9 @@ TN_OPS_SHARED_FILES = \
   ops/string/string_proto.c \
   ops/string/string_proto.h \
   ops/string/summary.c \
-  ops/string/summary.h
+  ops/string/summary.h \
+  ops/string/unicode_script_table.c \
+  ops/string/unicode_script_table.h
 
 noinst_LTLIBRARIES += ops/libops.la
 ops_libops_la_SOURCES = $(TN_OPS_FILES) $(TN_OPS_SHARED_FILES)

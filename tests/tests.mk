@@ -10,6 +10,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/base/gate \
   tests/base/log \
   tests/base/map \
+  tests/base/path \
   tests/base/text \
   tests/base/threads \
   tests/bench/bench_child \
@@ -86,6 +87,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/detection_ops \
   tests/ops/elementwise_affine \
   tests/ops/elementwise_program \
+  tests/ops/example_ops \
   tests/ops/gemm \
   tests/ops/layer_bits \
   tests/ops/layout_ops \
@@ -94,6 +96,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/queue_attempts \
   tests/ops/random_ops \
   tests/ops/reduce \
+  tests/ops/regex \
   tests/ops/resize \
   tests/ops/strided \
   tests/ops/string_ops \

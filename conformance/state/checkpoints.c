@@ -80,6 +80,16 @@ static tn_status with(ts *t, const char *path, const char *fetch, const char *ta
 
 static tn_status run(ts *t, const char *target, const char *path) { return with(t, path, NULL, target, NULL); }
 
+static double number_at(const tn_tensor *t, int64_t i)
+{
+  const void *data = tn_tensor_data(t);
+  switch (tn_tensor_dtype(t)) {
+  case TN_INT64: return (double)((const int64_t *)data)[i];
+  case TN_INT32: return ((const int32_t *)data)[i];
+  default: return (double)((const float *)data)[i];
+  }
+}
+
 /* The fetched numbers as "[2,3] 1 2 3 4 5 6"; the status' name if there are none. */
 static const char *load(ts *t, const char *fetch, const char *path)
 {
@@ -94,12 +104,8 @@ static const char *load(ts *t, const char *fetch, const char *path)
   for (int32_t d = 0; d < tn_tensor_rank(out); d++)
     n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", d > 0 ? "," : "", (long long)tn_tensor_dims(out)[d]);
   n += (size_t)snprintf(text + n, sizeof text - n, "]");
-  for (int64_t i = 0; i < tn_tensor_elements(out) && n < sizeof text - 40; i++) {
-    double value = tn_tensor_dtype(out) == TN_INT64   ? (double)((int64_t *)tn_tensor_data(out))[i]
-                   : tn_tensor_dtype(out) == TN_INT32 ? ((int32_t *)tn_tensor_data(out))[i]
-                                                      : (double)((float *)tn_tensor_data(out))[i];
-    n += (size_t)snprintf(text + n, sizeof text - n, " %g", value);
-  }
+  for (int64_t i = 0; i < tn_tensor_elements(out) && n < sizeof text - 40; i++)
+    n += (size_t)snprintf(text + n, sizeof text - n, " %g", number_at(out, i));
   tn_tensor_unref(out);
   return text;
 }

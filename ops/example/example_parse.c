@@ -40,14 +40,14 @@ static const tn__feature_group groups_single[] = {
 
 static void destroy(void *state) { tn__features_destroy(state); }
 
-#define CREATE(name, groups)                                                               \
-  static tn_status name(const tn_operation *op, void **state, tn_error *err)               \
-  {                                                                                        \
-    tn__features *features;                                                                \
-    *state = NULL;                                                                         \
+#define CREATE(name, groups)                                                                        \
+  static tn_status name(const tn_operation *op, void **state, tn_error *err)                        \
+  {                                                                                                 \
+    tn__features *features;                                                                         \
+    *state = NULL;                                                                                  \
     tn_status st = tn__features_create(op, groups, sizeof groups / sizeof *groups, &features, err); \
-    if (st == TN_OK) *state = features;                                                    \
-    return st;                                                                             \
+    if (st == TN_OK) *state = features;                                                             \
+    return st;                                                                                      \
   }
 CREATE(create_v1, groups_v1)
 CREATE(create_v2, groups_v2)
@@ -130,7 +130,8 @@ static tn__feature_values *values_of(const tn__messages *m, int64_t message)
 
 /* Remembers the feature of an entry. One without a list counts as missing. If the last entry of a key has no list, an
  * earlier one is used, but for sparse and ragged features of a batch. */
-static tn_status note_entry(const tn__messages *m, tn__feature_values *values, tn__slice key, tn__slice feature, tn_error *err)
+static tn_status note_entry(const tn__messages *m, tn__feature_values *values, tn__slice key, tn__slice feature,
+                            tn_error *err)
 {
   uint32_t i = tn__key_index_find(&m->index, key, false);
   if (i == TN__NO_KEY) return TN_OK;
@@ -144,7 +145,7 @@ static tn_status note_entry(const tn__messages *m, tn__feature_values *values, t
   if (dtype == TN_DTYPE_INVALID)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "key '%.*s' has a list of an unknown type", TN__KEY(m, i));
   values[i] = (tn__feature_values){ .at = (const uint8_t *)feature.data + 1, .size = (uint32_t)feature.size - 1,
-                            .dtype = dtype };
+                                    .dtype = dtype };
   return TN_OK;
 }
 
@@ -305,8 +306,8 @@ static tn_status allocate(tn__messages *m, uint32_t i, tn__poll *poll)
 }
 
 /* Copies the values of a message and fills the rest of its part with the default. */
-static tn_status fill_variable(const tn__messages *m, const tn__feature *f, const tn__feature_values *v, int64_t message,
-                               tn__poll *poll)
+static tn_status fill_variable(const tn__messages *m, const tn__feature *f, const tn__feature_values *v,
+                               int64_t message, tn__poll *poll)
 {
   const tn_view *out = m->ctx->outputs[f->outputs[0]];
   int64_t each = out->count / m->n;

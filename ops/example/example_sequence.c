@@ -11,23 +11,23 @@
 #include <ops/kernel/family.h>
 #include <string.h>
 
-#define NAMES 1                /* the input with the messages' names */
-#define MAY_MISS 8             /* of ParseSequenceExampleV2, an input: which dense lists may be missing */
-#define CLEAR_AT_ONCE 16384    /* elements between two checks whether the step has ended */
+#define NAMES 1             /* the input with the messages' names */
+#define MAY_MISS 8          /* of ParseSequenceExampleV2, an input: which dense lists may be missing */
+#define CLEAR_AT_ONCE 16384 /* elements between two checks whether the step has ended */
 
-#define CONTEXT_SPARSE(where)                                                                                    \
-  { .kind = TN__FEATURE_SPARSE, .how = where, .keys = "context_sparse_keys", .types = "context_sparse_types",      \
+#define CONTEXT_SPARSE(where)                                                                                 \
+  { .kind = TN__FEATURE_SPARSE, .how = where, .keys = "context_sparse_keys", .types = "context_sparse_types", \
     .outputs = { "context_sparse_indices", "context_sparse_values", "context_sparse_shapes" } }
-#define CONTEXT_DENSE(where)                                                                                     \
-  { .kind = TN__FEATURE_DENSE, .how = where, .keys = "context_dense_keys", .types = "Tcontext_dense",              \
+#define CONTEXT_DENSE(where)                                                                          \
+  { .kind = TN__FEATURE_DENSE, .how = where, .keys = "context_dense_keys", .types = "Tcontext_dense", \
     .shapes = "context_dense_shapes", .defaults = "context_dense_defaults", .outputs = { "context_dense_values" } }
-#define LIST_SPARSE(where)                                                                                       \
-  { .kind = TN__FEATURE_SPARSE, .list = true, .how = where, .keys = "feature_list_sparse_keys",                    \
-    .types = "feature_list_sparse_types",                                                                          \
+#define LIST_SPARSE(where)                                                                      \
+  { .kind = TN__FEATURE_SPARSE, .list = true, .how = where, .keys = "feature_list_sparse_keys", \
+    .types = "feature_list_sparse_types",                                                       \
     .outputs = { "feature_list_sparse_indices", "feature_list_sparse_values", "feature_list_sparse_shapes" } }
-#define LIST_DENSE(where)                                                                                        \
-  { .kind = TN__FEATURE_DENSE, .list = true, .how = where, .keys = "feature_list_dense_keys",                      \
-    .types = "feature_list_dense_types", .shapes = "feature_list_dense_shapes",                                    \
+#define LIST_DENSE(where)                                                                     \
+  { .kind = TN__FEATURE_DENSE, .list = true, .how = where, .keys = "feature_list_dense_keys", \
+    .types = "feature_list_dense_types", .shapes = "feature_list_dense_shapes",               \
     .outputs = { "feature_list_dense_values", "feature_list_dense_lengths" } }
 
 static const tn__feature_group groups_v1[] = { CONTEXT_SPARSE(TN__KEYS_ATTR), CONTEXT_DENSE(TN__KEYS_ATTR),
@@ -521,7 +521,7 @@ static tn_status infer_v2(tn_infer_ctx *ctx, tn_error *err)
 
 #define VALUE_TYPES "list({float, int64, string}) >= 0"
 #define SPLIT_TYPES "list({int32, int64}) >= 0"
-#define SPARSE_CONTEXT                                                                            \
+#define SPARSE_CONTEXT                                                                             \
   "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, " \
   "context_sparse_shapes: Ncontext_sparse * int64, context_dense_values: Tcontext_dense, "
 #define SPARSE_LISTS                                                                                                   \

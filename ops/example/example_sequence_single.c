@@ -231,8 +231,8 @@ static tn_status copy_values(const tn__wire *w, tn_dtype dtype, size_t n, void *
 {
   if (dtype == TN_STRING) return tn_string_set(to, w->bytes.data, w->bytes.size, err);
   if (w->type == TN__WIRE_BYTES) {
-    const tn__feature_values run = { .at = (const uint8_t *)w->bytes.data, .size = (uint32_t)w->bytes.size, .n = (uint32_t)n,
-                             .dtype = (uint8_t)dtype, .packed = true };
+    const tn__feature_values run = { .at = (const uint8_t *)w->bytes.data, .size = (uint32_t)w->bytes.size,
+                                     .n = (uint32_t)n, .dtype = (uint8_t)dtype, .packed = true };
     return tn__feature_copy(&run, to, poll, err);
   }
   if (dtype == TN_FLOAT) *(float *)to = tn__wire_float(w);

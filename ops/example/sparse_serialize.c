@@ -427,14 +427,14 @@ static tn_status infer_deserialize(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- tables ---- */
 
-#define SERIALIZE(op, shapes, bits, text)                                                                \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op,                                                           \
-    .inputs = "sparse_indices: int64, sparse_values: T, sparse_shape: int64",                            \
-    .outputs = "serialized_sparse: out_type", .attrs = "T: type; out_type: {string, variant} = string",  \
+#define SERIALIZE(op, shapes, bits, text)                                                               \
+  { .struct_size = TN_OP_DEF_SIZE, .name = op,                                                          \
+    .inputs = "sparse_indices: int64, sparse_values: T, sparse_shape: int64",                           \
+    .outputs = "serialized_sparse: out_type", .attrs = "T: type; out_type: {string, variant} = string", \
     .traits = bits, .infer = shapes, .summary = text }
-#define DESERIALIZE(op, in, attributes, text)                                                            \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "serialized_sparse: " in,                       \
-    .outputs = "sparse_indices: int64, sparse_values: dtype, sparse_shape: int64", .attrs = attributes,  \
+#define DESERIALIZE(op, in, attributes, text)                                                           \
+  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "serialized_sparse: " in,                      \
+    .outputs = "sparse_indices: int64, sparse_values: dtype, sparse_shape: int64", .attrs = attributes, \
     .traits = TN_TRAIT_DYNAMIC, .infer = infer_deserialize, .summary = text }
 
 static const tn_op_def ops[] = {
@@ -445,11 +445,11 @@ static const tn_op_def ops[] = {
   DESERIALIZE("DeserializeManySparse", "string", "dtype: type", "sparse tensors that were serialized, as one"),
 };
 
-#define TYPES                                                                                                  \
+#define TYPES                                                                                                      \
   "float|double|half|bfloat16|int8|uint8|int16|uint16|int32|uint32|int64|uint64|bool|complex64|complex128|string|" \
   "qint8|quint8|qint16|quint16|qint32"
-#define KERNEL(which, allowed, title, plan, run)                                                              \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .types = allowed, .name = title,         \
+#define KERNEL(which, allowed, title, plan, run)                                                      \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .types = allowed, .name = title, \
     .rank = TN_RANK_C, .prepare = plan, .compute = run }
 
 static const tn_kernel_def kernels[] = {

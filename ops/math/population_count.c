@@ -3,12 +3,12 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 
-#define COUNT(T, popcount)                                              \
-  static void count_##T(void *user, int64_t begin, int64_t end)         \
-  {                                                                     \
-    tn_kernel_ctx *ctx = user;                                          \
-    const T *x = ctx->inputs[0]->data;                                  \
-    uint8_t *y = ctx->outputs[0]->data;                                 \
+#define COUNT(T, popcount)                                                \
+  static void count_##T(void *user, int64_t begin, int64_t end)           \
+  {                                                                       \
+    tn_kernel_ctx *ctx = user;                                            \
+    const T *x = ctx->inputs[0]->data;                                    \
+    uint8_t *y = ctx->outputs[0]->data;                                   \
     for (int64_t i = begin; i < end; i++) y[i] = (uint8_t)popcount(x[i]); \
   }
 COUNT(uint8_t, __builtin_popcount)

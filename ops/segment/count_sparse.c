@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct count_state {
-  int64_t least, most; /* minlength and maxlength; no limit if not above 0 */
+  int64_t least, most; /* minlength and maxlength; no limit if negative */
   bool binary;
 } count_state;
 
@@ -48,7 +48,7 @@ static pairs pairs_of(const tn_kernel_ctx *ctx, int64_t n)
 /* Adds value i of a row, if it is below maxlength. */
 static void add_pair(pairs *p, const count_state *s, int64_t row, int64_t value, int64_t i)
 {
-  if (s->most > 0 && value >= s->most) return;
+  if (s->most >= 0 && value >= s->most) return;
   p->keys[2 * p->n] = row;
   p->keys[2 * p->n + 1] = value;
   p->from[p->n++] = i;
@@ -89,9 +89,9 @@ static void count(const count_state *s, tn_view *out, int64_t at, const tn_view 
 static tn_status give_shape(tn_kernel_ctx *ctx, const count_state *s, bool vector, int64_t rows, int64_t largest)
 {
   int64_t rank = vector ? 1 : 2, width = s->most;
-  if (width <= 0 && __builtin_add_overflow(largest, 1, &width))
+  if (width < 0 && __builtin_add_overflow(largest, 1, &width))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the value %lld is too large", (long long)largest);
-  if (s->most <= 0 && width < s->least) width = s->least;
+  if (s->most < 0 && width < s->least) width = s->least;
   tn_status st = tn_kernel_allocate(ctx, 2, &rank, 1);
   if (st != TN_OK) return st;
   int64_t *shape = ctx->outputs[2]->data;

@@ -231,12 +231,11 @@ static tn_status broadcast_strides(const tn_kernel_ctx *ctx, const tn__shape *sh
   int64_t stride = 1;
   bool fits = lead >= 0;
   for (int32_t d = shape->rank - 1; fits && d >= 0; d--) {
-    int64_t size = d < lead ? 1 : dense->dims[d - lead];
-    fits = size == 1 ? shape->dims[d] > 0 : size == shape->dims[d];
+    int64_t size = d < lead ? 1 : dense->dims[d - lead], own = shape->dims[d];
+    fits = d < lead || size == own || (size == 1 && own > 0) || (size == 0 && own == 1 && ctx->inputs[1]->count == 0);
     strides[d] = size == 1 ? 0 : stride;
     stride *= size;
   }
-  for (int32_t d = 0; !fits && lead >= 0 && d < shape->rank; d++) fits |= shape->dims[d] == 0 && ctx->inputs[0]->count == 0;
   if (fits) return TN_OK;
   char x[160], y[160];
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "dense shape %s does not broadcast to %s",

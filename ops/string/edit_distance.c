@@ -27,21 +27,21 @@ static bool same_texts(const tn_string *a, const tn_string *b)
 
 /* Fills row[m + 1], distances of the first k elements of a to all beginnings of b, for k from 0 to n. Returns the
  * distance of a and b, -1 if the step has ended. */
-#define DISTANCE(name, T, same)                                                                           \
+#define DISTANCE(name, T, same)                                                                              \
   static int64_t distance_##name(const T *a, int64_t n, const T *b, int64_t m, int64_t *row, tn__poll *poll) \
-  {                                                                                                       \
-    for (int64_t k = 0; k <= m; k++) row[k] = k;                                                          \
-    for (int64_t i = 0; i < n; i++) {                                                                     \
-      int64_t before = row[0]; /* of the row above, one to the left */                                    \
-      row[0] = i + 1;                                                                                     \
-      if (tn__poll_over(poll, 5 + 3 * m)) return -1;                                                      \
-      for (int64_t k = 0; k < m; k++) {                                                                   \
-        int64_t changed = before + !same(a[i], b[k]), least = row[k] < row[k + 1] ? row[k] : row[k + 1];  \
-        before = row[k + 1];                                                                              \
-        row[k + 1] = changed < least + 1 ? changed : least + 1;                                           \
-      }                                                                                                   \
-    }                                                                                                     \
-    return row[m];                                                                                        \
+  {                                                                                                          \
+    for (int64_t k = 0; k <= m; k++) row[k] = k;                                                             \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+      int64_t before = row[0]; /* of the row above, one to the left */                                       \
+      row[0] = i + 1;                                                                                        \
+      if (tn__poll_over(poll, 5 + 3 * m)) return -1;                                                         \
+      for (int64_t k = 0; k < m; k++) {                                                                      \
+        int64_t changed = before + !same(a[i], b[k]), least = row[k] < row[k + 1] ? row[k] : row[k + 1];     \
+        before = row[k + 1];                                                                                 \
+        row[k + 1] = changed < least + 1 ? changed : least + 1;                                              \
+      }                                                                                                      \
+    }                                                                                                        \
+    return row[m];                                                                                           \
   }
 DISTANCE(1, uint8_t, SAME)
 DISTANCE(2, uint16_t, SAME)

@@ -141,17 +141,17 @@ static const char *show(const tn_tensor *t)
 
 /* ---- graphs ---- */
 
-#define PARSE_NODE(from)                                                                                            \
+#define PARSE_NODE(from)                                                                                             \
   NODE("parse", "ParseExampleV2", "input: '" from "' input: 'names' input: 'sparse' input: 'dense' input: 'ragged' " \
-       "input: 'none' input: 'half' input: 'pad'",                                                                  \
-       INT("num_sparse", 1) LIST("sparse_types", "type: DT_STRING") LIST("ragged_value_types", "type: DT_INT64")    \
-       LIST("ragged_split_types", "type: DT_INT32") LIST("Tdense", "type: DT_INT64 type: DT_FLOAT type: DT_INT64")  \
+       "input: 'none' input: 'half' input: 'pad'",                                                                   \
+       INT("num_sparse", 1) LIST("sparse_types", "type: DT_STRING") LIST("ragged_value_types", "type: DT_INT64")     \
+       LIST("ragged_split_types", "type: DT_INT32") LIST("Tdense", "type: DT_INT64 type: DT_FLOAT type: DT_INT64")   \
        LIST("dense_shapes", "shape { dim { size: 1 } } shape { dim { size: 2 } } shape { dim { size: -1 } }"))
-#define PARSE                                                                                                       \
-  ANY("x", "DT_STRING") STRINGS("names", D(0), "") TENSOR("none", "DT_INT64", D(0), "")                             \
-  TENSOR("half", "DT_FLOAT", D(2), "float_val: 0.5") TENSOR("pad", "DT_INT64", "", "int64_val: 7")                  \
-  STRINGS("sparse", D(1), "string_val: 's'") STRINGS("ragged", D(1), "string_val: 'r'")                             \
-  STRINGS("dense", D(3), "string_val: 'd' string_val: 'f' string_val: 'v'")                                         \
+#define PARSE                                                                                      \
+  ANY("x", "DT_STRING") STRINGS("names", D(0), "") TENSOR("none", "DT_INT64", D(0), "")            \
+  TENSOR("half", "DT_FLOAT", D(2), "float_val: 0.5") TENSOR("pad", "DT_INT64", "", "int64_val: 7") \
+  STRINGS("sparse", D(1), "string_val: 's'") STRINGS("ragged", D(1), "string_val: 'r'")            \
+  STRINGS("dense", D(3), "string_val: 'd' string_val: 'f' string_val: 'v'")                        \
   PARSE_NODE("x")
 
 enum { INDICES, VALUES, SHAPE, NUMBER, PAIR, PADDED, RAGGED, SPLITS, N_PARSED };
@@ -317,12 +317,12 @@ static void example_ops__shapes_are_known_as_far_as_messages_do_not_decide(void)
 
 /* ---- sequences ---- */
 
-#define SEQUENCES                                                                                                 \
-  ANY("x", "DT_STRING") STRINGS("names", D(0), "") STRINGS("keys", D(1), "string_val: 'l'")                        \
-  STRINGS("none", D(0), "") TENSOR("may", "DT_BOOL", D(1), "bool_val: true")                                       \
-  NODE("parse", "ParseSequenceExampleV2", "input: 'x' input: 'names' input: 'none' input: 'none' input: 'none' "   \
-       "input: 'none' input: 'keys' input: 'none' input: 'may'",                                                   \
-       INT("Nfeature_list_dense", 1) LIST("feature_list_dense_types", "type: DT_INT64")                            \
+#define SEQUENCES                                                                                                \
+  ANY("x", "DT_STRING") STRINGS("names", D(0), "") STRINGS("keys", D(1), "string_val: 'l'")                      \
+  STRINGS("none", D(0), "") TENSOR("may", "DT_BOOL", D(1), "bool_val: true")                                     \
+  NODE("parse", "ParseSequenceExampleV2", "input: 'x' input: 'names' input: 'none' input: 'none' input: 'none' " \
+       "input: 'none' input: 'keys' input: 'none' input: 'may'",                                                 \
+       INT("Nfeature_list_dense", 1) LIST("feature_list_dense_types", "type: DT_INT64")                          \
        LIST("feature_list_dense_shapes", "shape { dim { size: 2 } }"))
 
 static message sequence(int rows, int width)
@@ -385,12 +385,12 @@ static void example_ops__json_errors_name_the_byte(void)
 
 /* ---- sparse tensors ---- */
 
-#define SPARSE                                                                                                     \
-  TENSOR("indices", "DT_INT64", D(3) D(2), "int64_val: [0, 1, 0, 2, 2, 0]")                                         \
-  STRINGS("values", D(3), "string_val: 'a' string_val: '' string_val: 'text that is longer than a short one'")      \
+#define SPARSE                                                                                                 \
+  TENSOR("indices", "DT_INT64", D(3) D(2), "int64_val: [0, 1, 0, 2, 2, 0]")                                    \
+  STRINGS("values", D(3), "string_val: 'a' string_val: '' string_val: 'text that is longer than a short one'") \
   TENSOR("shape", "DT_INT64", D(2), "int64_val: [3, 4]")
-#define SERIALIZE(name, op, out)                                                          \
-  NODE(name, op, "input: 'indices' input: 'values' input: 'shape'",                       \
+#define SERIALIZE(name, op, out)                                    \
+  NODE(name, op, "input: 'indices' input: 'values' input: 'shape'", \
        TYPE("T", "DT_STRING") TYPE("out_type", out))
 #define DESERIALIZE(name, from, in) \
   NODE(name, "DeserializeSparse", "input: '" from "'", TYPE("dtype", "DT_STRING") TYPE("Tserialized", in))
@@ -431,16 +431,16 @@ static void example_ops__sparse_tensors_survive_in_both_forms(void)
 
 /* ---- lack of memory ---- */
 
-#define ONE_OF_EACH                                                                                                \
-  KEY("x", "{features:{feature:{d:{int64List:{value:5}},s:{bytesList:{value:[\"dGV4dCB0aGF0IGlzIGxvbmdlciB0aGFu"     \
-           "IGEgc2hvcnQgb25l\"]}}}}}")                                                                               \
-  NODE("json", "DecodeJSONExample", "input: 'x'", "") STRINGS("names", D(0), "")                                     \
-  TENSOR("none", "DT_INT64", D(0), "") TENSOR("half", "DT_FLOAT", D(2), "float_val: 0.5")                            \
-  TENSOR("pad", "DT_INT64", "", "int64_val: 7") STRINGS("sparse", D(1), "string_val: 's'")                           \
-  STRINGS("ragged", D(1), "string_val: 'r'")                                                                         \
-  STRINGS("dense", D(3), "string_val: 'd' string_val: 'f' string_val: 'v'") PARSE_NODE("json")                       \
-  SPARSE SERIALIZE("rows", "SerializeManySparse", "DT_STRING")                                                       \
-  SERIALIZE("boxes", "SerializeManySparse", "DT_VARIANT") DESERIALIZE("c", "rows", "DT_STRING")                      \
+#define ONE_OF_EACH                                                                                              \
+  KEY("x", "{features:{feature:{d:{int64List:{value:5}},s:{bytesList:{value:[\"dGV4dCB0aGF0IGlzIGxvbmdlciB0aGFu" \
+           "IGEgc2hvcnQgb25l\"]}}}}}")                                                                           \
+  NODE("json", "DecodeJSONExample", "input: 'x'", "") STRINGS("names", D(0), "")                                 \
+  TENSOR("none", "DT_INT64", D(0), "") TENSOR("half", "DT_FLOAT", D(2), "float_val: 0.5")                        \
+  TENSOR("pad", "DT_INT64", "", "int64_val: 7") STRINGS("sparse", D(1), "string_val: 's'")                       \
+  STRINGS("ragged", D(1), "string_val: 'r'")                                                                     \
+  STRINGS("dense", D(3), "string_val: 'd' string_val: 'f' string_val: 'v'") PARSE_NODE("json")                   \
+  SPARSE SERIALIZE("rows", "SerializeManySparse", "DT_STRING")                                                   \
+  SERIALIZE("boxes", "SerializeManySparse", "DT_VARIANT") DESERIALIZE("c", "rows", "DT_STRING")                  \
   DESERIALIZE("d", "boxes", "DT_VARIANT")
 
 /* A new session each time: an old one keeps memory for its next step. */

@@ -63,6 +63,7 @@ ops/kernel/reduce    | @kernel
 ops/array            | @kernel ops/kernel/move
 ops/array/index      | @kernel ops/kernel/move
 ops/audio            | @kernel
+ops/checkpoint       | @kernel ops/string ops/state/table core/formats core/formats/checkpoint core/formats/bundle core/formats/checkpoint_v1
 ops/example          | @kernel ops/string core/formats
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce

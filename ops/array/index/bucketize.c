@@ -33,24 +33,24 @@ static tn_status bucketize_prepare(tn_prepare_ctx *ctx, tn_error *err)
 }
 
 /* Integers are compared as floats, as in TensorFlow. NaN is above all boundaries. */
-#define BUCKETIZE(T, C)                                                \
-  static void bucketize_##T(void *user, int64_t begin, int64_t end)    \
-  {                                                                    \
-    tn_kernel_ctx *ctx = user;                                         \
-    const bounds *b = ctx->state;                                      \
-    const T *x = ctx->inputs[0]->data;                                 \
-    int32_t *y = ctx->outputs[0]->data;                                \
-    for (int64_t i = begin; i < end; i++) {                            \
-      const C v = (C)x[i];                                             \
-      size_t at = 0;                                                   \
-      for (size_t left = b->n, half; left > 0;) {                      \
-        half = left / 2;                                               \
-        bool above = v < (C)b->at[at + half];                          \
-        at = above ? at : at + half + 1;                               \
-        left = above ? half : left - half - 1;                         \
-      }                                                                \
-      y[i] = (int32_t)at;                                              \
-    }                                                                  \
+#define BUCKETIZE(T, C)                                             \
+  static void bucketize_##T(void *user, int64_t begin, int64_t end) \
+  {                                                                 \
+    tn_kernel_ctx *ctx = user;                                      \
+    const bounds *b = ctx->state;                                   \
+    const T *x = ctx->inputs[0]->data;                              \
+    int32_t *y = ctx->outputs[0]->data;                             \
+    for (int64_t i = begin; i < end; i++) {                         \
+      const C v = (C)x[i];                                          \
+      size_t at = 0;                                                \
+      for (size_t left = b->n, half; left > 0;) {                   \
+        half = left / 2;                                            \
+        bool above = v < (C)b->at[at + half];                       \
+        at = above ? at : at + half + 1;                            \
+        left = above ? half : left - half - 1;                      \
+      }                                                             \
+      y[i] = (int32_t)at;                                           \
+    }                                                               \
   }
 BUCKETIZE(int32_t, float)
 BUCKETIZE(int64_t, float)

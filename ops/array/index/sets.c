@@ -33,7 +33,8 @@ static int compare(tn_dtype dtype, slot a, slot b)
   if (dtype != TN_STRING) return (a.i > b.i) - (a.i < b.i);
   size_t n, m;
   const char *s = tn_string_data(a.s, &n), *t = tn_string_data(b.s, &m);
-  int c = n > 0 && m > 0 ? memcmp(s, t, n < m ? n : m) : 0;
+  size_t both = n < m ? n : m;
+  int c = both > 0 ? memcmp(s, t, both) : 0;
   return c != 0 ? c : (n > m) - (n < m);
 }
 
@@ -483,9 +484,9 @@ static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
 
 #define T_VALUES "T: {int8, int16, int32, int64, uint8, uint16, string}"
 #define SPARSE(which) which "_indices: int64, " which "_values: T, " which "_shape: int64"
-#define OP(op, in, text)                                                                                        \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = SPARSE("result"),                       \
-    .attrs = "set_operation: string; validate_indices: bool = true; " T_VALUES, .traits = TN_TRAIT_DYNAMIC,     \
+#define OP(op, in, text)                                                                                    \
+  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = SPARSE("result"),                   \
+    .attrs = "set_operation: string; validate_indices: bool = true; " T_VALUES, .traits = TN_TRAIT_DYNAMIC, \
     .infer = infer, .summary = text }
 
 static const tn_op_def ops[] = {
