@@ -68,6 +68,17 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_eager/limit \
   fuzz/corpus/fuzz_eager/scopes \
   fuzz/corpus/fuzz_eager/variables \
+  fuzz/corpus/fuzz_example/batch \
+  fuzz/corpus/fuzz_example/batch_ragged \
+  fuzz/corpus/fuzz_example/json \
+  fuzz/corpus/fuzz_example/scalar \
+  fuzz/corpus/fuzz_example/sequence \
+  fuzz/corpus/fuzz_example/sequences \
+  fuzz/corpus/fuzz_example/single \
+  fuzz/corpus/fuzz_example/single_sequence \
+  fuzz/corpus/fuzz_example/sparse_rows \
+  fuzz/corpus/fuzz_example/sparse_strings \
+  fuzz/corpus/fuzz_example/unpacked \
   fuzz/corpus/fuzz_graphdef/Assign-000.pb \
   fuzz/corpus/fuzz_graphdef/BatchMatMul-000.pb \
   fuzz/corpus/fuzz_graphdef/Case-000.pb \

@@ -354,6 +354,7 @@ TN_ORACLE_CASES = \
   tests/oracle/audio.zip \
   tests/oracle/binary.zip \
   tests/oracle/bitwise.zip \
+  tests/oracle/checkpoints.zip \
   tests/oracle/codecs.zip \
   tests/oracle/compare.zip \
   tests/oracle/constants.zip \
@@ -375,6 +376,8 @@ TN_ORACLE_CASES = \
   tests/oracle/reduce.zip \
   tests/oracle/scan.zip \
   tests/oracle/sessions.zip \
+  tests/oracle/sets.zip \
+  tests/oracle/sparse.zip \
   tests/oracle/special.zip \
   tests/oracle/strings.zip \
   tests/oracle/tables.zip \

@@ -6,7 +6,7 @@
 
 #define SHORT 16
 
-int tn__rows_compare(const tn__rows *r, int64_t a, int64_t b)
+int tn__int_rows_compare(const tn__int_rows *r, int64_t a, int64_t b)
 {
   const int64_t *x = r->at + a * r->width, *y = r->at + b * r->width;
   for (int32_t k = 0; k < r->keys; k++) {
@@ -16,38 +16,38 @@ int tn__rows_compare(const tn__rows *r, int64_t a, int64_t b)
   return 0;
 }
 
-bool tn__rows_are_sorted(const tn__rows *r)
+bool tn__int_rows_are_sorted(const tn__int_rows *r)
 {
   for (int64_t i = 1; i < r->n; i++)
-    if (tn__rows_compare(r, i - 1, i) > 0) return false;
+    if (tn__int_rows_compare(r, i - 1, i) > 0) return false;
   return true;
 }
 
-bool tn__rows_room(int64_t n, size_t *bytes) { return tn__size_mul((size_t)n, 2 * sizeof(int64_t), bytes); }
+bool tn__int_rows_room(int64_t n, size_t *bytes) { return tn__size_mul((size_t)n, 2 * sizeof(int64_t), bytes); }
 
-static void sort_run(const tn__rows *r, int64_t *run, int64_t n)
+static void sort_run(const tn__int_rows *r, int64_t *run, int64_t n)
 {
   for (int64_t i = 1; i < n; i++) {
     int64_t row = run[i], k = i;
-    for (; k > 0 && tn__rows_compare(r, run[k - 1], row) > 0; k--) run[k] = run[k - 1];
+    for (; k > 0 && tn__int_rows_compare(r, run[k - 1], row) > 0; k--) run[k] = run[k - 1];
     run[k] = row;
   }
 }
 
-static void merge(const tn__rows *r, const int64_t *a, int64_t n_a, const int64_t *b, int64_t n_b, int64_t *to)
+static void merge(const tn__int_rows *r, const int64_t *a, int64_t n_a, const int64_t *b, int64_t n_b, int64_t *to)
 {
-  if (n_b == 0 || tn__rows_compare(r, a[n_a - 1], b[0]) <= 0) { /* in order already */
+  if (n_b == 0 || tn__int_rows_compare(r, a[n_a - 1], b[0]) <= 0) { /* in order already */
     memcpy(to, a, (size_t)n_a * sizeof *a);
     if (n_b > 0) memcpy(to + n_a, b, (size_t)n_b * sizeof *b);
     return;
   }
   int64_t i = 0, k = 0;
-  while (i < n_a && k < n_b) *to++ = tn__rows_compare(r, a[i], b[k]) <= 0 ? a[i++] : b[k++];
+  while (i < n_a && k < n_b) *to++ = tn__int_rows_compare(r, a[i], b[k]) <= 0 ? a[i++] : b[k++];
   for (; i < n_a; i++) *to++ = a[i];
   for (; k < n_b; k++) *to++ = b[k];
 }
 
-const int64_t *tn__rows_sort(const tn__rows *r, void *room, tn__poll *poll)
+const int64_t *tn__int_rows_sort(const tn__int_rows *r, void *room, tn__poll *poll)
 {
   int64_t *from = room, *to = from + r->n, n = r->n;
   for (int64_t i = 0; i < n; i++) from[i] = i;

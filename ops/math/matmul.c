@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: MatMul, with and without an epilogue, and BatchMatMul V1 to V3 over leading dimensions.
- * ops/kernel/product/gemm.c computes them; this file handles shapes, broadcasting, and types that are computed in a
- * wider type. */
+/* Matrix products: MatMul, with and without an epilogue, SparseMatMul, which is the same of matrices with many zeros,
+ * and BatchMatMul V1 to V3 over leading dimensions. ops/kernel/product/gemm.c computes them; this file handles shapes,
+ * broadcasting, and types that are computed in a wider type. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/widen.h>
@@ -18,7 +18,7 @@
 /* Variant of the product, from the op's name and attributes. */
 typedef struct flavour {
   const char *op;
-  bool matrices;     /* MatMul: rank 2 only */
+  bool matrices;     /* MatMul, SparseMatMul: rank 2 only */
   bool broadcast;    /* leading dimensions broadcast; otherwise they must be equal */
   bool across_a, across_b;
   bool conjugate_a, conjugate_b;
@@ -27,7 +27,7 @@ typedef struct flavour {
 static flavour flavour_of(const tn_operation *op)
 {
   flavour f = { .op = tn_operation_type(op) };
-  f.matrices = strcmp(f.op, "MatMul") == 0 || strcmp(f.op, "_TnMatMul") == 0;
+  f.matrices = strncmp(f.op, "Batch", 5) != 0;
   f.broadcast = !f.matrices && strcmp(f.op, "BatchMatMul") != 0;
   f.across_a = tn__attr_bool(op, f.matrices ? "transpose_a" : "adj_x", false);
   f.across_b = tn__attr_bool(op, f.matrices ? "transpose_b" : "adj_y", false);
@@ -361,6 +361,10 @@ static const tn_op_def ops[] = {
              "transpose_a: bool = false; transpose_b: bool = false; "
              "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}; "
              "grad_a: bool = false; grad_b: bool = false", "product of two matrices"),
+  PRODUCT_OP("SparseMatMul", "a: Ta, b: Tb", "product: float",
+             "transpose_a: bool = false; transpose_b: bool = false; a_is_sparse: bool = false; "
+             "b_is_sparse: bool = false; Ta: {float, bfloat16} = float; Tb: {float, bfloat16} = float",
+             "product of two matrices with many zeros"),
 };
 
 #define PRODUCT_KERNEL(which, set, title)                                                                \
@@ -386,6 +390,7 @@ static const tn_kernel_def kernels[] = {
   PRODUCT_KERNEL("BatchMatMulV3", "Ta=bfloat16,Tb=int8|uint8,Tout=bfloat16", "batch_matmul_v3_bf16_i8_cpu"),
   PRODUCT_KERNEL("BatchMatMulV3", "Ta=int8|uint8,Tb=bfloat16,Tout=bfloat16", "batch_matmul_v3_i8_bf16_cpu"),
   PRODUCT_KERNEL("MatMul", "T=bfloat16|half|float|double|int32|int64|complex64|complex128", "matmul_cpu"),
+  PRODUCT_KERNEL("SparseMatMul", NULL, "sparse_matmul_cpu"),
   PRODUCT_KERNEL("_TnMatMul", "T=float", "fused_matmul_cpu"),
 };
 

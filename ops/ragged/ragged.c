@@ -10,8 +10,8 @@ tn_status tn__splits_check(const tn_kernel_ctx *ctx, uint32_t i, int64_t rows, t
     int64_t at = tn__view_int_at(splits, k);
     if (tn__poll_over(poll, 2)) return TN_CANCELLED;
     if (k == 0 ? at != 0 : at < last)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "split %lld of input %u is %lld, wanted %s%lld", (long long)k, i,
-                          (long long)at, k == 0 ? "" : "at least ", (long long)last);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "split %lld of input %u is %lld, wanted %s%lld", (long long)k,
+                          i, (long long)at, k == 0 ? "" : "at least ", (long long)last);
     last = at;
   }
   if (last == rows) return TN_OK;

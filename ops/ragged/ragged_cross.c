@@ -20,7 +20,8 @@ static uint32_t first_dense(const cross_state *s) { return 2 * s->ragged + 3 * s
 
 static tn_status read_lists(const tn_operation *op, cross_state *s, tn_error *err)
 {
-  static const char *const lists[] = { "ragged_values_types", "ragged_splits_types", "sparse_values_types", "dense_types" };
+  static const char *const lists[] = { "ragged_values_types", "ragged_splits_types", "sparse_values_types",
+                                       "dense_types" };
   const tn_dtype *types;
   size_t n[4];
   tn_status st = TN_OK;
@@ -132,7 +133,8 @@ static tn_status columns_of(const tn_kernel_ctx *ctx, tn__cross *cross, int64_t 
 static tn_status count_crosses(tn_kernel_ctx *ctx, tn__cross *cross, int64_t rows, tn__poll *poll)
 {
   int64_t n, total = 0, done = 0;
-  if (__builtin_add_overflow(rows, 1, &n)) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "there are too many rows");
+  if (__builtin_add_overflow(rows, 1, &n))
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "there are too many rows");
   tn_status st = tn_kernel_allocate(ctx, 1, &n, 1);
   if (st != TN_OK) return st;
   const tn_view *splits = ctx->outputs[1];

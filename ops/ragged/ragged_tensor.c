@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RaggedTensorToTensor: a ragged tensor as a dense one, filled up with a default value.
  *
- * A ragged tensor is values and the partitions of its levels. Level by level, each row gets the place in the output where
- * it begins, or -1 if it is outside of the output; the values then are copied to theirs. Places count values, of any
- * number of elements. Partitions may say that there are more rows than the next level uses: places are kept for those
- * that it can use only, so memory is bounded by the inputs. */
+ * A ragged tensor is values and the partitions of its levels. Level by level, each row gets the place in the output
+ * where it begins, or -1 if it is outside of the output; the values then are copied to theirs. Places count values, of
+ * any number of elements. Partitions may say that there are more rows than the next level uses: places are kept for
+ * those that it can use only, so memory is bounded by the inputs. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -42,8 +42,9 @@ static tn_status kind_of(const tn_operation *op, uint32_t i, partition_kind *out
     *out = k < OTHER ? (partition_kind)k : OTHER;
     return TN_OK;
   }
-  return st != TN_OK ? st : tn_error_set(err, TN_INVALID_ARGUMENT, "RaggedTensorToTensor: row_partition_types has '%.*s'",
-                                         (int)(name.size > 64 ? 64 : name.size), name.data);
+  if (st != TN_OK) return st;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "RaggedTensorToTensor: row_partition_types has '%.*s'",
+                      (int)(name.size > 64 ? 64 : name.size), name.data);
 }
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
@@ -73,7 +74,8 @@ static partition_kind level_kind(const to_tensor_state *s, uint32_t level) { ret
 
 /* ---- shapes ---- */
 
-/* The default value has the shape of a value, or one that broadcasts to it. TensorFlow compares the leading dimensions. */
+/* The default value has the shape of a value, or one that broadcasts to it. TensorFlow compares the leading dimensions.
+ */
 static tn_status check_default(const tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *values = &ctx->inputs[1], *v = &ctx->inputs[2];
@@ -82,7 +84,8 @@ static tn_status check_default(const tn_prepare_ctx *ctx, tn_error *err)
     int64_t tail = values->dims[values->rank - v->rank + d];
     fits = v->dims[d] == 1 || (v->dims[d] == values->dims[d + 1] && v->dims[d] == tail);
   }
-  return fits ? TN_OK : tn__shape_error(err, ctx, 2, values->dims + (values->rank > 0), values->rank - (values->rank > 0));
+  return fits ? TN_OK
+              : tn__shape_error(err, ctx, 2, values->dims + (values->rank > 0), values->rank - (values->rank > 0));
 }
 
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -107,8 +110,8 @@ static tn_status first_rows(const tn_kernel_ctx *ctx, int64_t *rows)
   if (sized && v->count == 1) *rows = tn__view_int_at(v, 0);
   else if (s->kinds[0] == ROW_SPLITS && v->rank > 0 && v->count > 0) *rows = v->dims[0] - 1;
   else
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 3 has %lld elements and does not say how many rows there are",
-                        (long long)v->count);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "input 3 has %lld elements and does not say how many rows there are", (long long)v->count);
   if (*rows >= 0) return TN_OK;
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "there are %lld rows", (long long)*rows);
 }
@@ -198,8 +201,8 @@ static tn_status new_places(places *p, int64_t n, int64_t kept, tn_error *err)
 static int64_t capped(int64_t n, int64_t most) { return n < most ? n : most; }
 
 /* The rows of a level whose rows are given by splits: `size` places are for each row above, `step` apart. */
-static tn_status places_of_splits(const tn_kernel_ctx *ctx, uint32_t input, const places *above, int64_t size, int64_t step,
-                                  int64_t most, places *out)
+static tn_status places_of_splits(const tn_kernel_ctx *ctx, uint32_t input, const places *above, int64_t size,
+                                  int64_t step, int64_t most, places *out)
 {
   const tn_view *splits = ctx->inputs[input];
   int64_t rows = splits->count - 1, total = 0, at = 0;
@@ -210,8 +213,8 @@ static tn_status places_of_splits(const tn_kernel_ctx *ctx, uint32_t input, cons
     fits = fits && (length <= 0 || !__builtin_add_overflow(total, length, &total));
   }
   if (!fits || total != tn__view_int_at(splits, rows))
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u: %lld row splits do not fit the %lld rows above", input,
-                        (long long)splits->count, (long long)above->n);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u: %lld row splits do not fit the %lld rows above",
+                        input, (long long)splits->count, (long long)above->n);
   tn_status st = new_places(out, total, most, ctx->err);
   tn__poll poll = tn__poll_of(ctx);
   for (int64_t k = 0; st == TN_OK && k < rows && at < out->kept; k++) {
@@ -225,8 +228,8 @@ static tn_status places_of_splits(const tn_kernel_ctx *ctx, uint32_t input, cons
 }
 
 /* The same for rows that are given by the number of the row above, for each row. */
-static tn_status places_of_ids(const tn_kernel_ctx *ctx, uint32_t input, const places *above, int64_t size, int64_t step,
-                               int64_t most, places *out)
+static tn_status places_of_ids(const tn_kernel_ctx *ctx, uint32_t input, const places *above, int64_t size,
+                               int64_t step, int64_t most, places *out)
 {
   const tn_view *ids = ctx->inputs[input];
   int64_t last = -1, column = 0, place = -1;
@@ -339,11 +342,12 @@ static tn_status copy_run(tn_kernel_ctx *ctx, const copying *c, int64_t value, i
                            (to - from) * c->elements, ctx->err);
 }
 
-/* Copies runs of values whose places follow each other, and fills what is between. A value whose place is before that of
- * a value before it, which is so only if partitions are not sorted, gets the place after that, as in TensorFlow. */
+/* Copies runs of values whose places follow each other, and fills what is between. A value whose place is before that
+ * of a value before it, which is so only if partitions are not sorted, gets the place after that, as in TensorFlow. */
 static tn_status copy_values(tn_kernel_ctx *ctx, const copying *c, const places *p)
 {
-  int64_t n = capped(p->at != NULL ? p->kept : p->n, ctx->inputs[1]->dims[0]), all = ctx->outputs[0]->count / c->elements;
+  int64_t n = capped(p->at != NULL ? p->kept : p->n, ctx->inputs[1]->dims[0]),
+          all = ctx->outputs[0]->count / c->elements;
   int64_t value = 0, from = 0, to = 0; /* the current run: its first value, its places */
   tn_status st = TN_OK;
   tn__poll poll = tn__poll_of(ctx);
@@ -410,7 +414,8 @@ static tn_status check_kinds(tn_infer_ctx *ctx, int64_t *levels, tn_error *err)
   for (uint32_t i = 0; st == TN_OK && i < n; i++, before = kind) {
     st = kind_of(op, i, &kind, err);
     if (st == TN_OK && i == 0 && kind == FIRST_DIM_SIZE) --*levels;
-    bool fits = kind == ROW_SPLITS ? before != FIRST_DIM_SIZE : kind == (i == 0 ? FIRST_DIM_SIZE : VALUE_ROWIDS);
+    partition_kind other = i == 0 ? FIRST_DIM_SIZE : VALUE_ROWIDS;
+    bool fits = kind == ROW_SPLITS ? before != FIRST_DIM_SIZE : kind == other;
     if (st == TN_OK && (!fits || (kind == FIRST_DIM_SIZE && n == 1)))
       st = tn_error_set(err, TN_INVALID_ARGUMENT,
                         "%s: element %u of row_partition_types cannot be there; wanted ROW_SPLITS or VALUE_ROWIDS, and "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ragged tensors as elements of dtype variant: RaggedTensorToVariant RaggedTensorFromVariant, and the gradient
- * RaggedTensorToVariantGradient. An element is immutable and holds references to its splits and values; rows of a larger
- * tensor share its memory. */
+ * RaggedTensorToVariantGradient. An element is immutable and holds references to its splits and values; rows of a
+ * larger tensor share its memory. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -292,9 +292,10 @@ static tn_status joined_values(tn_kernel_ctx *ctx, bool stack)
     for (int32_t d = 0; fits && d < values->rank; d++) fits = tn__shape_append(&more, values->dims[d]);
     if (k == 0) shape = more;
     for (int32_t d = 1; fits && k > 0 && d < more.rank && d < shape.rank; d++) fits = more.dims[d] == shape.dims[d];
-    if (!fits || more.rank != shape.rank || (k > 0 && __builtin_add_overflow(shape.dims[0], more.dims[0], &shape.dims[0])))
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the values of element %lld have another shape than those before",
-                          (long long)k);
+    if (!fits || more.rank != shape.rank ||
+        (k > 0 && __builtin_add_overflow(shape.dims[0], more.dims[0], &shape.dims[0])))
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                          "the values of element %lld have another shape than those before", (long long)k);
   }
   tn_status st = tn_kernel_allocate(ctx, last, shape.dims, shape.rank);
   if (st != TN_OK) return st;

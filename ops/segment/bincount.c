@@ -93,8 +93,8 @@ static tn_status want_weights(const tn_prepare_ctx *ctx, uint32_t i, uint32_t va
 }
 
 /* Counts values [from, to) in one row of bins. `at` is the number of the first negative value, -1 if there is none. */
-static int64_t count_row(const count_state *s, void *bins, int64_t size, const tn_view *values, int64_t from, int64_t to,
-                         const tn_view *weights, tn__poll *poll)
+static int64_t count_row(const count_state *s, void *bins, int64_t size, const tn_view *values, int64_t from,
+                         int64_t to, const tn_view *weights, tn__poll *poll)
 {
   int64_t block[TN__INDEX_BLOCK];
   size_t each = tn_dtype_size(weights->dtype);
@@ -201,8 +201,8 @@ static tn_status ragged_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, dims, 2, err);
 }
 
-/* The first split is 0 and the last one the number of values. Others are not compared: value i belongs to the row before
- * the first split above i that follows the split of the value before it, as in TensorFlow. */
+/* The first split is 0 and the last one the number of values. Others are not compared: value i belongs to the row
+ * before the first split above i that follows the split of the value before it, as in TensorFlow. */
 static tn_status ragged_compute(tn_kernel_ctx *ctx)
 {
   const count_state *s = ctx->state;
@@ -254,8 +254,9 @@ static tn_status check_indices(const tn_kernel_ctx *ctx)
   for (int64_t i = 0; i < n; i++, at += rank)
     for (int64_t d = 0; d < rank; d++)
       if (at[d] < 0 || at[d] >= dims[d])
-        return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "index %lld is %lld in dimension %lld, wanted one in [0, %lld)",
-                            (long long)i, (long long)at[d], (long long)d, (long long)dims[d]);
+        return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                            "index %lld is %lld in dimension %lld, wanted one in [0, %lld)", (long long)i,
+                            (long long)at[d], (long long)d, (long long)dims[d]);
   return TN_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts of integers as sparse tensors: DenseCountSparseOutput RaggedCountSparseOutput SparseCountSparseOutput. Pairs of
- * row and value are sorted, so the memory needed does not depend on how large the values are. */
+/* Counts of integers as sparse tensors: DenseCountSparseOutput RaggedCountSparseOutput SparseCountSparseOutput. Pairs
+ * of row and value are sorted, so the memory needed does not depend on how large the values are. */
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
@@ -33,7 +33,7 @@ static tn_status pairs_scratch(tn_prepare_ctx *ctx, int64_t n, tn_error *err)
 {
   size_t room, bytes;
   ctx->cost_ns = 100 + 60 * (double)n;
-  if (!tn__rows_room(n, &room) || !tn__size_mul((size_t)n, 3 * sizeof(int64_t), &bytes) ||
+  if (!tn__int_rows_room(n, &room) || !tn__size_mul((size_t)n, 3 * sizeof(int64_t), &bytes) ||
       !tn__size_add(room, bytes, &ctx->scratch_bytes))
     return tn__no_memory(err, "scratch memory", SIZE_MAX);
   return tn__prepare_all_dynamic(ctx, err);
@@ -103,13 +103,13 @@ static tn_status give_shape(tn_kernel_ctx *ctx, const count_state *s, bool vecto
 static tn_status give_counts(tn_kernel_ctx *ctx, pairs *p, bool vector, int64_t rows, const tn_view *weights)
 {
   const count_state *s = ctx->state;
-  const tn__rows keys = { p->keys, p->n, 2, 2, NULL };
+  const tn__int_rows keys = { p->keys, p->n, 2, 2, NULL };
   tn__poll poll = tn__poll_of(ctx);
-  const int64_t *sorted = tn__rows_sort(&keys, p->room, &poll);
+  const int64_t *sorted = tn__int_rows_sort(&keys, p->room, &poll);
   if (sorted == NULL) return TN_CANCELLED;
   int64_t dims[2] = { 0, vector ? 1 : 2 }, largest = 0;
   for (int64_t k = 0; k < p->n; k++) {
-    dims[0] += k == 0 || tn__rows_compare(&keys, sorted[k - 1], sorted[k]) != 0;
+    dims[0] += k == 0 || tn__int_rows_compare(&keys, sorted[k - 1], sorted[k]) != 0;
     if (p->keys[2 * k + 1] > largest) largest = p->keys[2 * k + 1];
   }
   tn_status st = tn_kernel_allocate(ctx, 0, dims, 2);
@@ -121,7 +121,7 @@ static tn_status give_counts(tn_kernel_ctx *ctx, pairs *p, bool vector, int64_t 
   if (out->count > 0) memset(out->data, 0, (size_t)out->count * tn_dtype_size(out->dtype));
   for (int64_t k = 0; k < p->n; k++) {
     const int64_t *key = p->keys + 2 * sorted[k];
-    if (k == 0 || tn__rows_compare(&keys, sorted[k - 1], sorted[k]) != 0) {
+    if (k == 0 || tn__int_rows_compare(&keys, sorted[k - 1], sorted[k]) != 0) {
       u++;
       if (!vector) *at++ = key[0];
       *at++ = key[1];
@@ -212,10 +212,8 @@ static tn_status check_sparse(const tn_kernel_ctx *ctx)
 {
   const int64_t *at = ctx->inputs[0]->data, *dims = ctx->inputs[2]->data;
   int64_t n = ctx->inputs[0]->dims[0], rank = ctx->inputs[0]->dims[1];
-  for (int64_t d = 0; d < rank; d++)
-    if (dims[d] < 0 || (d == 0 && rank > 1 && (dims[0] == 0 || dims[0] >= INT32_MAX)))
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "size %lld of the dense shape is %lld", (long long)d,
-                          (long long)dims[d]);
+  if (rank > 1 && (dims[0] <= 0 || dims[0] >= INT32_MAX))
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the dense shape has %lld rows", (long long)dims[0]);
   for (int64_t i = 0; i < n; i++, at += rank)
     for (int64_t d = 0; d < rank; d++)
       if (at[d] < 0 || at[d] >= dims[d])

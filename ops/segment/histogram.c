@@ -94,7 +94,8 @@ static tn_status compute(tn_kernel_ctx *ctx)
   tn_view *out = ctx->outputs[0];
   double low = number_at(ctx->inputs[1], 0), high = number_at(ctx->inputs[1], 1);
   if (!(low < high))
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "HistogramFixedWidth: the range is not one of ascending numbers");
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "HistogramFixedWidth: the range is not one of ascending numbers");
   memset(out->data, 0, (size_t)out->count * tn_dtype_size(out->dtype));
   return count(ctx, (high - low) / (double)out->count);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of the rows of a tensor by sorted segment ids: SegmentSum SegmentMean SegmentProd SegmentMax SegmentMin. */
+/* Reductions of the rows of a tensor by sorted segment ids: SegmentSum SegmentMean SegmentProd SegmentMax SegmentMin.
+ */
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
 #include <ops/segment/segment_loops.h>

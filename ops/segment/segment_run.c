@@ -90,7 +90,8 @@ static const char *row_at(const segments_run *r, int64_t at, int64_t column)
 }
 
 /* Columns [column, column + n) of the rows of the ids [from, to), two or more. */
-static void reduce(const segments_run *r, int64_t from, int64_t to, int64_t column, int64_t n, char *out, tn__poll *poll)
+static void reduce(const segments_run *r, int64_t from, int64_t to, int64_t column, int64_t n, char *out,
+                   tn__poll *poll)
 {
   _Alignas(64) char acc[BLOCK * TN__SEGMENT_ACC_MAX];
   int64_t places[ROWS];

@@ -94,7 +94,7 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__want_rank(ctx, 3, 0, err);
   if (st != TN_OK) return st;
   ctx->cost_ns = 50 + (double)indices->count * (20 + 0.6 * (double)tn__segment_inner(grad));
-  if (!tn__rows_room(indices->count, &room) || !tn__size_mul((size_t)indices->count, sizeof(int64_t), &bytes) ||
+  if (!tn__int_rows_room(indices->count, &room) || !tn__size_mul((size_t)indices->count, sizeof(int64_t), &bytes) ||
       !tn__size_add(bytes, room, &bytes) || !tn__size_mul((size_t)grad->dims[0], sizeof(double), &room) ||
       !tn__size_add(bytes, room, &ctx->scratch_bytes))
     return tn__no_memory(err, "scratch memory", SIZE_MAX);
@@ -206,6 +206,14 @@ static tn_status distinct(tn_kernel_ctx *ctx, const grad_scratch *s, const int64
   return TN_OK;
 }
 
+/* An output of 0 rows has no gradient, whatever the indices are. */
+static tn_status give_nothing(tn_kernel_ctx *ctx, tn__shape *out)
+{
+  out->dims[0] = 0;
+  tn_status st = tn_kernel_allocate(ctx, 1, out->dims, 1);
+  return st == TN_OK ? tn_kernel_allocate(ctx, 0, out->dims, out->rank) : st;
+}
+
 static tn_status grad_v2_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *grad = ctx->inputs[0], *indices = ctx->inputs[1];
@@ -214,13 +222,14 @@ static tn_status grad_v2_compute(tn_kernel_ctx *ctx)
   tn__shape out;
   tn__shape_set(&out, grad->dims, grad->rank);
   if (rows < 0) return bad_rows(ctx->err, "SparseSegment...GradV2", rows);
+  if (rows == 0) return give_nothing(ctx, &out);
   tn_status st = find_scales(ctx, s.scale);
   if (st == TN_OK) st = tn__indices_check(ctx->err, indices, rows);
   if (st != TN_OK) return st;
   tn__indices_load(indices, 0, indices->count, s.to);
   tn__poll poll = tn__poll_of(ctx);
-  const tn__rows keys = { s.to, indices->count, 1, 1, NULL };
-  const int64_t *sorted = tn__rows_sort(&keys, s.room, &poll);
+  const tn__int_rows keys = { s.to, indices->count, 1, 1, NULL };
+  const int64_t *sorted = tn__int_rows_sort(&keys, s.room, &poll);
   if (sorted == NULL) return TN_CANCELLED;
   st = distinct(ctx, &s, sorted, &out.dims[0]);
   if (st == TN_OK) st = tn_kernel_allocate(ctx, 0, out.dims, out.rank);

@@ -48,8 +48,8 @@ void tn__cross_first(tn__cross *cross);
 void tn__cross_next(tn__cross *cross);
 /* The combination as a text, with a separator between its parts. */
 tn_status tn__cross_text(const tn__cross *cross, tn__slice separator, tn_string *out, tn_error *err);
-/* The combination as a number from 0 on, less than `buckets` if that is above 0. *start is the hash to start from; NULL:
- * that of the first column. */
+/* The combination as a number from 0 on, less than `buckets` if that is above 0. *start is the hash to start from;
+ * NULL: that of the first column. */
 int64_t tn__cross_number(const tn__cross *cross, const uint64_t *start, int64_t buckets);
 
 #endif

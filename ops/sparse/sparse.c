@@ -42,8 +42,8 @@ tn_status tn__sparse_check_bounds(const tn_kernel_ctx *ctx, uint32_t i, const in
     for (int64_t d = 0; d < rank; d++)
       if (at[d] < 0 || at[d] >= dims[d])
         return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
-                            "index %lld of input %u is %lld in dimension %lld, wanted one in [0, %lld)", (long long)k, i,
-                            (long long)at[d], (long long)d, (long long)dims[d]);
+                            "index %lld of input %u is %lld in dimension %lld, wanted one in [0, %lld)", (long long)k,
+                            i, (long long)at[d], (long long)d, (long long)dims[d]);
   }
   return TN_OK;
 }
@@ -54,32 +54,32 @@ tn_status tn__sparse_same_shapes(const tn_kernel_ctx *ctx, uint32_t i, uint32_t 
   const int64_t *x = a->data, *y = b->data;
   if (a->count == b->count && (a->count == 0 || memcmp(x, y, (size_t)a->count * sizeof *x) == 0)) return TN_OK;
   char one[160], other[160];
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "inputs %u and %u are the shapes %s and %s, wanted equal ones", i, j,
-                      tn__format_shape(one, sizeof one, x, (int32_t)(a->count > TN_MAX_RANK ? TN_MAX_RANK : a->count)),
-                      tn__format_shape(other, sizeof other, y,
-                                       (int32_t)(b->count > TN_MAX_RANK ? TN_MAX_RANK : b->count)));
+  return tn_error_set(
+      ctx->err, TN_INVALID_ARGUMENT, "inputs %u and %u are the shapes %s and %s, wanted equal ones", i, j,
+      tn__format_shape(one, sizeof one, x, (int32_t)(a->count > TN_MAX_RANK ? TN_MAX_RANK : a->count)),
+      tn__format_shape(other, sizeof other, y, (int32_t)(b->count > TN_MAX_RANK ? TN_MAX_RANK : b->count)));
 }
 
 /* ---- sorting ---- */
 
-tn__rows tn__sparse_rows(const tn_view *indices)
+tn__int_rows tn__sparse_rows(const tn_view *indices)
 {
   int32_t rank = (int32_t)indices->dims[1];
-  return (tn__rows){ indices->data, indices->dims[0], rank, rank, NULL };
+  return (tn__int_rows){ indices->data, indices->dims[0], rank, rank, NULL };
 }
 
 tn_status tn__sparse_sort_scratch(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
 {
-  if (tn__rows_room(ctx->inputs[i].dims[0], &ctx->scratch_bytes)) return TN_OK;
+  if (tn__int_rows_room(ctx->inputs[i].dims[0], &ctx->scratch_bytes)) return TN_OK;
   return tn__no_memory(err, "room to sort indices", SIZE_MAX);
 }
 
-tn_status tn__sparse_sort(tn_kernel_ctx *ctx, const tn__rows *rows, const int64_t **sorted)
+tn_status tn__sparse_sort(tn_kernel_ctx *ctx, const tn__int_rows *rows, const int64_t **sorted)
 {
   tn__poll poll = tn__poll_of(ctx);
   *sorted = NULL;
-  if (tn__rows_are_sorted(rows)) return TN_OK;
-  *sorted = tn__rows_sort(rows, ctx->scratch, &poll);
+  if (tn__int_rows_are_sorted(rows)) return TN_OK;
+  *sorted = tn__int_rows_sort(rows, ctx->scratch, &poll);
   return *sorted == NULL ? TN_CANCELLED : TN_OK;
 }
 

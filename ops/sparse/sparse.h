@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by ops on sparse tensors. A sparse tensor is three inputs: indices, a matrix with a row for each value; values,
- * a vector; and the dense shape, a vector with a number for each column of the indices. */
+/* Shared by ops on sparse tensors. A sparse tensor is three inputs: indices, a matrix with a row for each value;
+ * values, a vector; and the dense shape, a vector with a number for each column of the indices. */
 #ifndef TN_OPS_SPARSE_SPARSE_H
 #define TN_OPS_SPARSE_SPARSE_H
 
@@ -20,12 +20,12 @@ tn_status tn__sparse_check_bounds(const tn_kernel_ctx *ctx, uint32_t i, const in
 tn_status tn__sparse_same_shapes(const tn_kernel_ctx *ctx, uint32_t i, uint32_t j);
 
 /* The indices as rows that are compared by all columns. */
-tn__rows tn__sparse_rows(const tn_view *indices);
+tn__int_rows tn__sparse_rows(const tn_view *indices);
 /* Scratch memory to sort the rows of input i. */
 tn_status tn__sparse_sort_scratch(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
 /* Sets *sorted to the numbers of the rows in ascending order, in the scratch memory; NULL if they are in order already.
  * TN_CANCELLED if the step is over. */
-tn_status tn__sparse_sort(tn_kernel_ctx *ctx, const tn__rows *rows, const int64_t **sorted);
+tn_status tn__sparse_sort(tn_kernel_ctx *ctx, const tn__int_rows *rows, const int64_t **sorted);
 
 /* Sets dynamic output i to a vector of int64. */
 tn_status tn__give_ints(tn_kernel_ctx *ctx, uint32_t i, const int64_t *items, int64_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors with dense ones: SparseToDense, SparseTensorDenseAdd, and SparseDenseCwiseAdd ...Mul ...Div, which give
- * values for the same indices. */
+/* Sparse tensors with dense ones: SparseToDense, SparseTensorDenseAdd, and SparseDenseCwiseAdd ...Mul ...Div, which
+ * give values for the same indices. */
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/elements/elementwise.h>
@@ -131,8 +131,9 @@ static tn_status add_compute(tn_kernel_ctx *ctx)
   tn_view *out = ctx->outputs[0];
   for (int32_t d = 0; d < dense->rank; d++)
     if (tn__view_int_at(ctx->inputs[2], d) != dense->dims[d])
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "size %d of the sparse tensor is %lld, that of the dense one %lld",
-                          (int)d, (long long)tn__view_int_at(ctx->inputs[2], d), (long long)dense->dims[d]);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                          "size %d of the sparse tensor is %lld, that of the dense one %lld", (int)d,
+                          (long long)tn__view_int_at(ctx->inputs[2], d), (long long)dense->dims[d]);
   tn__index_space space;
   tn__space_init(&space, ctx->inputs[0], out->dims);
   if (space.n > 0 && tn__space_find_bad(&space) >= 0) return tn__space_error(&space, ctx->err);

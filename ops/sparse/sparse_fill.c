@@ -37,7 +37,8 @@ static tn_status ragged_prepare(tn_prepare_ctx *ctx, tn_error *err)
 }
 
 /* Marks rows without entries in output 2. *empty is their number, *ordered whether the rows ascend. */
-static tn_status find_empty(tn_kernel_ctx *ctx, const tn__rows *entries, int64_t rows, int64_t *empty, bool *ordered)
+static tn_status find_empty(tn_kernel_ctx *ctx, const tn__int_rows *entries, int64_t rows, int64_t *empty,
+                            bool *ordered)
 {
   int64_t last = 0;
   tn_status st = tn_kernel_allocate(ctx, 2, &rows, 1);
@@ -62,7 +63,7 @@ static tn_status find_empty(tn_kernel_ctx *ctx, const tn__rows *entries, int64_t
 }
 
 /* Writes the entries of all rows, which are in the order `sorted` (NULL: as they are), and the place of each. */
-static tn_status fill_rows(tn_kernel_ctx *ctx, const tn__rows *entries, const int64_t *sorted, int64_t rows)
+static tn_status fill_rows(tn_kernel_ctx *ctx, const tn__int_rows *entries, const int64_t *sorted, int64_t rows)
 {
   const uint8_t *is_empty = ctx->outputs[2]->data;
   int64_t *to = ctx->outputs[0]->data, *places = ctx->outputs[3]->data, next = 0, at = 0;
@@ -96,13 +97,13 @@ static tn_status fill_compute(tn_kernel_ctx *ctx)
   const tn_view *indices = ctx->inputs[0];
   int64_t rows = ((const int64_t *)ctx->inputs[2]->data)[0], empty, n = ctx->inputs[1]->count;
   int32_t width = indices->rank == 2 ? (int32_t)indices->dims[1] : 1;
-  const tn__rows entries = { indices->data, n, width, 1, NULL };
+  const tn__int_rows entries = { indices->data, n, width, 1, NULL };
   const int64_t *sorted = NULL;
   bool ordered;
   if (rows < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%lld rows are wanted", (long long)rows);
   tn_status st = find_empty(ctx, &entries, rows, &empty, &ordered);
   tn__poll poll = tn__poll_of(ctx);
-  if (st == TN_OK && !ordered && (sorted = tn__rows_sort(&entries, ctx->scratch, &poll)) == NULL) st = TN_CANCELLED;
+  if (st == TN_OK && !ordered && (sorted = tn__int_rows_sort(&entries, ctx->scratch, &poll)) == NULL) st = TN_CANCELLED;
   const int64_t dims[2] = { n + (st == TN_OK ? empty : 0), width };
   /* without rows, the ids of RaggedFillEmptyRows have shape [0,1], as in TensorFlow */
   if (st == TN_OK) st = tn_kernel_allocate(ctx, 0, dims, rows == 0 ? 2 : indices->rank);
@@ -129,7 +130,8 @@ static tn_status infer_sparse(tn_infer_ctx *ctx, tn_error *err)
   const int64_t indices[2] = { -1, rank };
   if (st == TN_OK) st = tn_infer_output(ctx, 0, indices, 2, err);
   bool known = st == TN_OK && tn_infer_input_ints(ctx, 2, &sizes) > 0 && sizes[0] >= 0;
-  return st == TN_OK ? infer_fill(ctx, n, known ? sizes[0] : -1, err) : st;
+  const int64_t rows = known ? sizes[0] : -1;
+  return st == TN_OK ? infer_fill(ctx, n, rows, err) : st;
 }
 
 static tn_status infer_ragged(tn_infer_ctx *ctx, tn_error *err)
@@ -141,7 +143,8 @@ static tn_status infer_ragged(tn_infer_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__infer_rank(ctx, 2, 0, &scalar, err);
   bool known = st == TN_OK && tn_infer_input_ints(ctx, 2, &rows) == 1 && rows[0] >= 0;
   if (st == TN_OK) st = tn_infer_output(ctx, 0, &unknown, known && rows[0] > 0 ? 1 : -1, err);
-  return st == TN_OK ? infer_fill(ctx, ids.dims[0], known ? rows[0] : -1, err) : st;
+  const int64_t n_rows = known ? rows[0] : -1;
+  return st == TN_OK ? infer_fill(ctx, ids.dims[0], n_rows, err) : st;
 }
 
 /* ---- gradients ---- */

@@ -24,7 +24,7 @@ static tn_status concat_prepare(tn_prepare_ctx *ctx, tn_error *err)
     st = tn__shape_axis(tn_operation_type(ctx->op), tn__attr_int(ctx->op, "concat_dim", 0), (int32_t)rank, &axis, err);
   if (st != TN_OK) return st;
   size_t each, bytes;
-  if (!tn__rows_room(entries, &bytes) || !tn__size_mul((size_t)rank + 1, sizeof(int64_t), &each) ||
+  if (!tn__int_rows_room(entries, &bytes) || !tn__size_mul((size_t)rank + 1, sizeof(int64_t), &each) ||
       !tn__size_mul((size_t)entries, each, &each) || !tn__size_add(bytes, each, &ctx->scratch_bytes))
     return tn__no_memory(err, "scratch memory", SIZE_MAX);
   ctx->shape_state = (void *)(uintptr_t)axis; /* a number, not an address */
@@ -71,7 +71,7 @@ static int64_t joined_indices(const tn_kernel_ctx *ctx, uint32_t n, int32_t axis
 }
 
 /* Writes the entries in the order `sorted`; NULL: as they are. */
-static tn_status joined_entries(tn_kernel_ctx *ctx, uint32_t n, const tn__rows *rows, const int64_t *sorted,
+static tn_status joined_entries(tn_kernel_ctx *ctx, uint32_t n, const tn__int_rows *rows, const int64_t *sorted,
                                 int64_t *places, tn__poll *poll)
 {
   int64_t *to = ctx->outputs[0]->data, entry = 0;
@@ -100,9 +100,9 @@ static tn_status concat_compute(tn_kernel_ctx *ctx)
   int64_t *at = ctx->scratch, entries = joined_indices(ctx, n, axis, at, &poll);
   if (entries < 0) return TN_CANCELLED;
   int64_t *places = at + entries * shape.rank;
-  const tn__rows rows = { at, entries, shape.rank, shape.rank, NULL };
+  const tn__int_rows rows = { at, entries, shape.rank, shape.rank, NULL };
   const int64_t *sorted = NULL;
-  if (!tn__rows_are_sorted(&rows) && (sorted = tn__rows_sort(&rows, places + entries, &poll)) == NULL)
+  if (!tn__int_rows_are_sorted(&rows) && (sorted = tn__int_rows_sort(&rows, places + entries, &poll)) == NULL)
     return TN_CANCELLED;
   st = tn__give_entries(ctx, 0, entries, shape.rank);
   if (st == TN_OK) st = tn__give_ints(ctx, 2, shape.dims, shape.rank);

@@ -19,7 +19,7 @@ static tn_status reorder_prepare(tn_prepare_ctx *ctx, tn_error *err)
 static tn_status reorder_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *indices = ctx->inputs[0], *values = ctx->inputs[1];
-  const tn__rows rows = tn__sparse_rows(indices);
+  const tn__int_rows rows = tn__sparse_rows(indices);
   const int64_t *sorted;
   tn_status st = tn__sparse_sort(ctx, &rows, &sorted);
   if (st != TN_OK) return st;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SparseTensorDenseMatMul: a sparse matrix times a dense one. Each entry of the sparse matrix adds a row of the dense one
- * to a row of the product. A part of the work is a range of rows of the product: if the entries are in the order of these
- * rows, as they usually are, it finds its own by bisection, otherwise it skips those of other parts. An element of the
- * product is summed in the order of the entries, whatever the number of parts. */
+/* SparseTensorDenseMatMul: a sparse matrix times a dense one. Each entry of the sparse matrix adds a row of the dense
+ * one to a row of the product. A part of the work is a range of rows of the product: if the entries are in the order of
+ * these rows, as they usually are, it finds its own by bisection, otherwise it skips those of other parts. An element
+ * of the product is summed in the order of the entries, whatever the number of parts. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/family.h>

@@ -79,7 +79,7 @@ static tn_status plan_reduction(const tn_kernel_ctx *ctx, plan *p)
 
 /* Sorted entries; groups of them have equal indices in the dimensions that are kept. */
 typedef struct groups {
-  tn__rows rows;
+  tn__int_rows rows;
   const int64_t *sorted; /* NULL: as they are */
 } groups;
 
@@ -97,7 +97,7 @@ static int64_t entry(const groups *g, int64_t k) { return g->sorted == NULL ? k 
 static int64_t group_end(const groups *g, int64_t from)
 {
   int64_t to = from + 1;
-  while (to < g->rows.n && tn__rows_compare(&g->rows, entry(g, from), entry(g, to)) == 0) to++;
+  while (to < g->rows.n && tn__int_rows_compare(&g->rows, entry(g, from), entry(g, to)) == 0) to++;
   return to;
 }
 

@@ -123,8 +123,8 @@ static tn_status grad_compute(tn_kernel_ctx *ctx)
     to += rank;
   }
   if (used == all) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "entry %lld of the slice is not one of the tensor after those before it",
-                      (long long)used);
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "entry %lld of the slice is not one of the tensor after those before it", (long long)used);
 }
 
 static tn_status infer_grad(tn_infer_ctx *ctx, tn_error *err)

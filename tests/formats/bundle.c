@@ -729,7 +729,8 @@ static void bundle__slices_must_fit_their_tensor(void)
   tn_error_clear(&err);
 }
 
-/* The entry of a slice that its tensor does not list is no tensor: an export that reads every tensor must not ask for it. */
+/* The entry of a slice that its tensor does not list is no tensor: an export that reads every tensor must not ask for
+ * it. */
 static void bundle__a_slice_that_is_not_listed_is_no_tensor(void)
 {
   int64_t starts[] = { 0, 0 }, lengths[] = { 3, -1 };

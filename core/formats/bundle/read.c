@@ -107,8 +107,8 @@ static tn_status map_entries(opening *o)
   return TN_OK;
 }
 
-/* Whether a key is that of a slice. One that no tensor lists is no tensor of its own; a tensor that needs it is reported as
- * not covered when it is read. */
+/* Whether a key is that of a slice. One that no tensor lists is no tensor of its own; a tensor that needs it is
+ * reported as not covered when it is read. */
 static bool is_slice(opening *o, tn__slice key)
 {
   tn__slice name;

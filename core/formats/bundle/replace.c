@@ -38,6 +38,7 @@ typedef struct counts {
 
 static void mark_taken(void *arg, const char *path, uint32_t shards)
 {
+  (void)path;
   counts *c = arg;
   uint32_t i = shards - c->wanted;
   if (shards >= c->wanted && i < 256) c->taken[i / 64] |= (uint64_t)1 << (i % 64);

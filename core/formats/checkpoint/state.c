@@ -412,6 +412,7 @@ static tn_status add_latest(state *st, tn__slice folder, const char *name, tn_er
 
 static void delete_file(void *arg, const char *path, uint32_t shards)
 {
+  (void)arg, (void)shards;
   if (unlink(path) != 0) tn_log(TN_LOG_DEBUG, "cannot delete '%s'", path);
 }
 
