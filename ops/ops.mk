@@ -125,6 +125,7 @@ TN_OPS_FILES = \
   ops/sparse/sparse_dense.c \
   ops/sparse/sparse_fill.c \
   ops/sparse/sparse_join.c \
+  ops/sparse/sparse_maps.c \
   ops/sparse/sparse_merge.c \
   ops/sparse/sparse_order.c \
   ops/sparse/sparse_product.c \

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -247,6 +246,7 @@ static tn_status save_assets(tn__saving *s, tn_error *err)
     char *assets = join(s->folder, "assets"), *to = assets == NULL ? NULL : join(assets, s->meta.assets[i].filename);
     st = to == NULL ? tn__no_memory(err, "a path", strlen(s->folder)) : make_folders(to, strlen(s->folder) + 1, err);
     if (st == TN_OK) st = copy_file(s->model->assets[i], to, err);
+    if (st == TN_OK) st = tn__folder_sync(to, err);
     tn__strfree(to);
     tn__strfree(assets);
   }
@@ -260,8 +260,9 @@ static tn_status write_message(tn__saving *s, tn_error *err)
   char *path = join(s->folder, "saved_model.pb");
   if (path == NULL) return tn__no_memory(err, "a path", strlen(s->folder));
   tn_status st = tn__saved_model_write(&s->meta, s->graph, path, err);
+  if (st == TN_OK) st = tn__folder_sync(path, err);
   tn__strfree(path);
-  return st == TN_OK ? tn__folder_sync(s->folder, err) : st;
+  return st;
 }
 
 static tn_status write_parts(tn__saving *s, const tn_model_save_options *options, tn_error *err)
@@ -275,28 +276,42 @@ static tn_status write_parts(tn__saving *s, const tn_model_save_options *options
 /* Makes the folder with a temporary name beside the wanted one. */
 static tn_status make_folder(tn__saving *s, const char *wanted, tn_error *err)
 {
+  static atomic_uint counter;
+  enum { ENDING = 48 };
   size_t n = strlen(wanted);
   while (n > 1 && wanted[n - 1] == '/') n--;
-  s->folder = tn__alloc(n + sizeof ".tenon-XXXXXX");
-  if (s->folder == NULL) return tn__no_memory(err, "a path", n);
-  memcpy(s->folder, wanted, n);
-  memcpy(s->folder + n, ".tenon-XXXXXX", sizeof ".tenon-XXXXXX");
-  if (mkdtemp(s->folder) == NULL) {
-    int number = errno;
-    tn__strfree(s->folder);
-    s->folder = NULL;
-    return tn__system_error(err, number, "cannot make a folder beside '%s'", wanted);
+  char *name = tn__alloc(n + ENDING);
+  if (name == NULL) return tn__no_memory(err, "a path", n);
+  memcpy(name, wanted, n);
+  int failed = -1, number = EEXIST;
+  for (int attempt = 0; failed != 0 && number == EEXIST && attempt < 100; attempt++) {
+    tn__snprintf(name + n, ENDING, ".tenon-%lx-%x", (unsigned long)getpid(), atomic_fetch_add(&counter, 1));
+    failed = mkdir(name, 0777);
+    number = errno;
   }
-  mode_t mask = umask(0); /* mkdtemp gives the owner alone access */
-  umask(mask);
-  chmod(s->folder, 0777 & ~mask);
-  return TN_OK;
+  s->folder = failed == 0 ? tn__strdup(name) : NULL;
+  if (failed == 0 && s->folder == NULL) rmdir(name);
+  tn__free(name, n + ENDING);
+  if (failed != 0) return tn__system_error(err, number, "cannot make a folder beside '%s'", wanted);
+  return s->folder == NULL ? tn__no_memory(err, "a path", n) : TN_OK;
+}
+
+/* Waits until the name of the complete folder is on the disk. */
+static tn_status sync_name(const char *wanted, tn_error *err)
+{
+  size_t n = strlen(wanted);
+  while (n > 1 && wanted[n - 1] == '/') n--;
+  char *name = tn__strndup(wanted, n);
+  if (name == NULL) return tn__no_memory(err, "a path", n);
+  tn_status st = tn__folder_sync(name, err);
+  tn__strfree(name);
+  return st;
 }
 
 /* An empty folder of this name is replaced; a system call says whether it is empty. */
 static tn_status put_in_place(const tn__saving *s, const char *wanted, tn_error *err)
 {
-  if (rename(s->folder, wanted) == 0) return TN_OK;
+  if (rename(s->folder, wanted) == 0) return sync_name(wanted, err);
   int number = errno;
   if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
     return tn_error_set(err, TN_ALREADY_EXISTS, "'%s' exists and is no empty folder: nothing was written", wanted);

@@ -51,7 +51,7 @@ TN_API void tn_model_close(tn_model *model);
 typedef struct tn_model_info {
   size_t struct_size;
   int32_t kind;               /* TN_MODEL_... */
-  const char *path;           /* as it was opened, made absolute */
+  const char *path;           /* of the file that was read, absolute */
   const char *made_by;        /* version of the TensorFlow that wrote it: "2.21.0"; "" = unknown */
   const char *git_version;    /* of that TensorFlow, "" = unknown */
   const char *checkpoint;     /* prefix of the variables' checkpoint, NULL = none */

@@ -251,6 +251,7 @@ static tn_status write_file(const pieces *p, const char *path, tn_error *err)
   put_saved_model(&out, p);
   st = tn__sink_flush(&out);
   tn__sink_fini(&out);
+  if (st == TN_OK) st = tn__writer_sync(&w, err);
   if (st == TN_OK) return tn__writer_commit(&w, err);
   tn__writer_abandon(&w);
   return st;
