@@ -311,7 +311,11 @@ static tn_status sync_name(const char *wanted, tn_error *err)
 /* An empty folder of this name is replaced; a system call says whether it is empty. */
 static tn_status put_in_place(const tn__saving *s, const char *wanted, tn_error *err)
 {
-  if (rename(s->folder, wanted) == 0) return sync_name(wanted, err);
+  if (rename(s->folder, wanted) == 0) {
+    tn_status st = sync_name(wanted, err);
+    if (st != TN_OK) tn__tree_remove(wanted); /* a save that failed leaves nothing */
+    return st;
+  }
   int number = errno;
   if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
     return tn_error_set(err, TN_ALREADY_EXISTS, "'%s' exists and is no empty folder: nothing was written", wanted);
