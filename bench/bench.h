@@ -61,6 +61,7 @@ void bench_prepares(bench *b);
 void bench_control(bench *b);
 void bench_imports(bench *b);
 void bench_exports(bench *b);
+void bench_checkpoints(bench *b);
 void bench_process(bench *b);
 void bench_plugins(bench *b);
 void bench_sessions(bench *b);

@@ -11,6 +11,7 @@ TN_BENCH_FILES = \
   bench/memory.h \
   bench/net.c \
   bench/cases/branches.c \
+  bench/cases/checkpoint.c \
   bench/cases/control.c \
   bench/cases/eager.c \
   bench/cases/elementwise.c \
@@ -67,7 +68,8 @@ EXTRA_DIST += \
   bench/compare_peer.py \
   bench/compare_report.py \
   bench/compare_setup.py \
-  bench/elementwise_peers.py
+  bench/elementwise_peers.py \
+  bench/saved_models.py
 
 # Recorded measurements; docs/performance.md shows a selection.
 EXTRA_DIST += \

@@ -103,6 +103,7 @@ int main(int argc, char **argv)
   bench_control(&b);
   bench_imports(&b);
   bench_exports(&b);
+  bench_checkpoints(&b);
   bench_process(&b);
   bench_plugins(&b);
   bench_sessions(&b);
