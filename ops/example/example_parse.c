@@ -194,7 +194,7 @@ static tn_status use_default(const tn__messages *m, uint32_t i, char *to, tn_err
 static tn_status count_values(const tn__messages *m, uint32_t i, tn__feature_values *v, tn__poll *poll, tn_error *err)
 {
   const tn__feature *f = &m->features->items[i];
-  tn__cursor c = { v->at, v->at + v->size };
+  tn__cursor c = tn__feature_cursor(v);
   if (v->dtype != f->dtype)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "key '%.*s' has values of %s, wanted %s", TN__KEY(m, i),
                         tn_dtype_name(v->dtype), tn_dtype_name(f->dtype));

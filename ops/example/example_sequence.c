@@ -240,7 +240,7 @@ static bool next_row(tn__cursor *c, tn_dtype dtype, tn__feature_values *v, tn__p
 static tn_status count_rows(const tn__messages *m, uint32_t i, place *p, tn__poll *poll, tn_error *err)
 {
   const tn__feature *f = &m->features->items[i];
-  tn__cursor c = { p->values.at, p->values.at + p->values.size };
+  tn__cursor c = tn__feature_cursor(&p->values);
   for (; c.p < c.end; p->rows++) {
     tn__feature_values v;
     if (!next_row(&c, f->dtype, &v, poll)) {
@@ -270,7 +270,7 @@ static tn_status read_context(const tn__messages *m, uint32_t i, int64_t message
                               tn_error *err)
 {
   const tn__feature *f = &m->features->items[i];
-  tn__cursor c = { p->values.at, p->values.at + p->values.size };
+  tn__cursor c = tn__feature_cursor(&p->values);
   char *to = f->kind == TN__FEATURE_DENSE ? tn__messages_element(m->ctx->outputs[f->outputs[0]], message * f->row)
                                           : NULL;
   if (!p->there) return to == NULL ? TN_OK : use_default(m, i, to, err);
@@ -426,7 +426,7 @@ static tn_status fill_list(const tn__messages *m, uint32_t i, int64_t message, t
   const tn_view *out = m->ctx->outputs[f->outputs[f->kind == TN__FEATURE_SPARSE]];
   int64_t each = f->kind == TN__FEATURE_DENSE ? out->count / m->n : 0;
   int64_t at = f->kind == TN__FEATURE_DENSE ? message * each : p->values.offset;
-  tn__cursor c = { p->values.at, p->values.at + (p->there ? p->values.size : 0) };
+  tn__cursor c = tn__feature_cursor(&p->values);
   tn_status st = TN_OK;
   for (uint32_t row = 0; st == TN_OK && row < p->rows; row++) {
     tn__feature_values v;

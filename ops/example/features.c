@@ -46,11 +46,12 @@ static tn_status read_shape(const tn_operation *op, const tn__feature_group *g, 
   if (st != TN_OK) return st;
   if (have != n) return bad_count(op, g, g->shapes, have, n, err);
   bool variable = g->variable && f->rank > 0 && f->dims[0] < 0;
-  if (f->rank < 0 || !tn__shape_is_known(f->dims + variable, f->rank - variable))
+  const int64_t *inner = variable ? f->dims + 1 : f->dims;
+  if (f->rank < 0 || !tn__shape_is_known(inner, f->rank - variable))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: shape %u of '%s' is %s, which is not known",
                         tn_operation_type(op), i, g->shapes, tn__format_shape(text, sizeof text, f->dims, f->rank));
   if (variable) f->kind = TN__FEATURE_VARIABLE;
-  return tn_shape_elements(f->dims + variable, f->rank - variable, &f->row, err);
+  return tn_shape_elements(inner, f->rank - variable, &f->row, err);
 }
 
 static tn_status read_outputs(const tn_operation *op, const tn__feature_group *g, uint32_t i, size_t n, tn__feature *f,

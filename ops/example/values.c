@@ -132,7 +132,7 @@ static void copy_floats(const tn__feature_values *v, float *to)
 
 static void copy_ints(const tn__feature_values *v, int64_t *to, tn__poll *poll)
 {
-  tn__cursor c = { v->at, v->at + v->size };
+  tn__cursor c = tn__feature_cursor(v);
   for (uint32_t i = 0; i < v->n; i++) {
     uint64_t value = 0;
     if (i % (POLL_BYTES / 4) == 0 && tn__poll_over(poll, POLL_BYTES / 4)) return;
@@ -144,7 +144,7 @@ static void copy_ints(const tn__feature_values *v, int64_t *to, tn__poll *poll)
 
 static tn_status copy_strings(const tn__feature_values *v, tn_string *to, tn__poll *poll, tn_error *err)
 {
-  tn__cursor c = { v->at, v->at + v->size };
+  tn__cursor c = tn__feature_cursor(v);
   for (uint32_t i = 0; i < v->n; i++) {
     tn__slice text;
     if (!tn__cursor_tag(&c, TN__TAG_BYTES(1)) || !tn__cursor_bytes(&c, &text)) break;

@@ -18,6 +18,12 @@ typedef struct tn__feature_values {
   bool packed;
 } tn__feature_values;
 
+/* The bytes of the values; none if there is no feature. */
+static inline tn__cursor tn__feature_cursor(const tn__feature_values *v)
+{
+  return tn__cursor_of((tn__slice){ (const char *)v->at, v->at == NULL ? 0 : v->size });
+}
+
 /* The dtype of a feature whose first byte is `tag`; TN_DTYPE_INVALID for none of the lists. */
 static inline uint8_t tn__feature_dtype(uint8_t tag)
 {
