@@ -98,6 +98,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/reduce \
   tests/ops/regex \
   tests/ops/resize \
+  tests/ops/sparse_ops \
   tests/ops/strided \
   tests/ops/string_ops \
   tests/ops/table_rows \
@@ -372,9 +373,11 @@ TN_ORACLE_CASES = \
   tests/oracle/norm.zip \
   tests/oracle/pool.zip \
   tests/oracle/queues.zip \
+  tests/oracle/ragged.zip \
   tests/oracle/random.zip \
   tests/oracle/reduce.zip \
   tests/oracle/scan.zip \
+  tests/oracle/segment.zip \
   tests/oracle/sessions.zip \
   tests/oracle/sets.zip \
   tests/oracle/sparse.zip \
