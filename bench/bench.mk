@@ -77,7 +77,8 @@ EXTRA_DIST += \
   bench/results/elementwise.csv \
   bench/results/gpu-products.csv \
   bench/results/models-2-threads.csv \
-  bench/results/models.csv
+  bench/results/models.csv \
+  bench/results/saved-models.csv
 
 distclean-local:
 	-rm -rf compare
