@@ -43,8 +43,7 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   tn__step_env env = { .containers = s->runtime.on.containers,
                        .mu = &s->step_mu,
                        .sleepers = &s->sleepers,
-                       .account = s->runtime.on.account,
-                       .folders = &s->runtime.on.folders };
+                       .account = s->runtime.on.account };
   tn_step step = { .inputs = inputs,
                    .outputs = outputs,
                    .n_inputs = p->n_inputs,

@@ -61,6 +61,7 @@ tn_status tn__live_sessions_add(tn__session_base *on, tn_error *err)
                         on->name, (long long)on->version); /* S-LIFE-15 */
   /* Under list_mu, so a concurrent reset sees this session either completely or not at all (S-RST-14). */
   if (st == TN_OK) st = tn__container_view_create(set, &on->containers, err);
+  if (st == TN_OK) tn__container_view_set_folders(on->containers, &on->folders);
   if (st == TN_OK) {
     on->next = list;
     if (list != NULL) list->prev = on;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tn_model_save: a SavedModel from a session. It is written to a folder with a temporary name beside the wanted one,
  * which is renamed when everything in it is on disk. */
+#include <core/exec/step/step.h>
 #include <core/formats/bundle/bundle.h>
 #include <core/model/save.h>
 
@@ -165,21 +166,23 @@ static tn_status write_items(tn__saving *s, const tn__saver *saver, const char *
  * folder that is being saved, whatever the session allows. */
 static tn_status run_saver(tn__saving *s, const char *prefix, tn_error *err)
 {
-  tn_tensor *path, *saved = NULL;
+  tn_tensor *path = NULL, *saved = NULL;
+  tn_run_options call;
   tn__folders granted = { .lists = { [TN__TO_READ] = { .n = 0 } } };
   if (s->meta.saver_save == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "the saver of '%s' names no tensor that saves", s->model->path);
   tn_status st = tn__folders_add(&granted, TN__TO_WRITE, s->folder, err);
+  tn_run_options_init(&call);
+  if (st == TN_OK) st = tn_cancellation_create(NULL, &call.cancellation, err);
   if (st == TN_OK) st = tn_tensor_from_strings(NULL, 0, &prefix, NULL, &path, err);
   if (st == TN_OK) {
-    const tn__folders *around = tn__folders_granted;
-    tn__folders_granted = &granted;
-    st = tn_session_run(s->session, NULL, &s->meta.saver_filename, &path, 1, &s->meta.saver_save, &saved, 1, NULL, 0,
+    call.cancellation->folders = &granted;
+    st = tn_session_run(s->session, &call, &s->meta.saver_filename, &path, 1, &s->meta.saver_save, &saved, 1, NULL, 0,
                         NULL, err);
-    tn__folders_granted = around;
-    tn_tensor_unref(path);
-    tn_tensor_unref(saved);
   }
+  tn_tensor_unref(path);
+  tn_tensor_unref(saved);
+  tn_cancellation_unref(call.cancellation);
   tn__folders_fini(&granted);
   return st;
 }

@@ -44,6 +44,11 @@ void tn__containers_list(tn__containers *set, void (*fn)(void *user, const char 
 tn_status tn__container_view_create(tn__containers *set, tn__container_view **out, tn_error *err);
 /* Call it when no step uses the view any more; NULL allowed. */
 void tn__container_view_destroy(tn__container_view *view);
+/* The folders whose files the session's kernels may use: kept here, because every step has the view, so that a step
+ * takes no longer. Borrowed; NULL: none. set is called before the session runs a step. */
+struct tn__folders;
+const struct tn__folders *tn__container_view_folders(const tn__container_view *view);
+void tn__container_view_set_folders(tn__container_view *view, const struct tn__folders *folders);
 /* Returns the container of this name (NULL or "": the default one), made if necessary. Borrowed from the view. */
 tn_status tn__container_view_get(tn__container_view *view, const char *name, tn__container **out, tn_error *err);
 

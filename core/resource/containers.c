@@ -28,6 +28,7 @@ struct tn__containers {
 struct tn__container_view {
   tn__containers *set; /* a reference */
   uint64_t epoch;      /* of the set when the view was made */
+  const struct tn__folders *folders; /* borrowed; NULL: none; set before the session runs steps */
   tn__mutex mu;
   tn__map seen; /* containers by name; the view is a user of each. Guarded by mu */
 };
@@ -181,6 +182,16 @@ void tn__containers_list(tn__containers *set, void (*fn)(void *user, const char 
 }
 
 /* ---- views ---- */
+
+const struct tn__folders *tn__container_view_folders(const tn__container_view *view)
+{
+  return view == NULL ? NULL : view->folders;
+}
+
+void tn__container_view_set_folders(tn__container_view *view, const struct tn__folders *folders)
+{
+  view->folders = folders;
+}
 
 tn_status tn__container_view_create(tn__containers *set, tn__container_view **out, tn_error *err)
 {

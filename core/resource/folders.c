@@ -7,8 +7,6 @@
 
 #define MOST_LISTED 8 /* folders in a message */
 
-_Thread_local const tn__folders *tn__folders_granted TN__THREAD_WORD;
-
 static const char *const options[] = { [TN__TO_READ] = "read_folders", [TN__TO_WRITE] = "write_folders" };
 
 void tn__folders_fini(tn__folders *folders)

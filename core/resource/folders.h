@@ -8,7 +8,6 @@
 #define TN_CORE_RESOURCE_FOLDERS_H
 
 #include <core/base/alloc.h>
-#include <core/base/threads/thread.h>
 #include <tenon/op.h>
 
 typedef enum tn__file_use { TN__TO_READ = 0, TN__TO_WRITE = 1 } tn__file_use;
@@ -32,10 +31,6 @@ tn_status tn__folders_add(tn__folders *folders, tn__file_use use, const char *fo
  * folder. Also errors of tn__path_follow. An empty name, which no file has, is allowed. folders NULL: none. */
 tn_status tn__folders_find(const tn__folders *folders, tn__file_use use, const char *name, char **path,
                            tn_error *err);
-
-/* Folders that replace those of the session for steps that the calling thread begins; NULL: none. Set by a call that
- * was asked to save, for the time of its step. Borrowed. */
-extern _Thread_local const tn__folders *tn__folders_granted TN__THREAD_WORD;
 
 /* The folders of the session that runs a kernel's step; NULL outside of a session. core/exec/step/resources.c */
 const tn__folders *tn__kernel_folders(const tn_kernel_ctx *ctx);

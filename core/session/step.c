@@ -60,7 +60,7 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
                                tn_run_metadata *metadata, tn_error *err)
 {
   tn__step_env env = { .containers = session->on.containers, .mu = &session->mu, .sleepers = &session->sleepers,
-                       .account = session->on.account, .folders = &session->on.folders,
+                       .account = session->on.account,
                        .pool = options != NULL ? options->inter_op_pool : 0 };
   tn__account *around = tn__account_now; /* the account of the enclosing step, if a kernel started this one */
   tn_step step = { .inputs = in,
@@ -71,7 +71,6 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
                    .env = &env,
                    .closed = &session->closed,
                    .cancellation = options != NULL ? options->cancellation : NULL };
-  if (__builtin_expect(tn__folders_granted != NULL, 0)) env.folders = tn__folders_granted;
   int64_t timeout =
       options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
   step.deadline_ns = deadline_ns != TN__FROM_NOW ? deadline_ns : tn__step_deadline(timeout);

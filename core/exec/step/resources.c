@@ -6,6 +6,7 @@
  * The workspace remembers a resource without keeping it alive: a destroyed variable is not found
  * any more. */
 #include <core/exec/step/run_state.h>
+#include <core/resource/folders.h>
 
 #include <string.h>
 
@@ -99,5 +100,8 @@ tn_status tn_kernel_remove(tn_kernel_ctx *ctx, tn_resource *resource)
 
 const tn__folders *tn__kernel_folders(const tn_kernel_ctx *ctx)
 {
-  return ctx->step == NULL || ctx->step->env == NULL ? NULL : ctx->step->env->folders;
+  const tn_step *step = ctx->step;
+  if (step == NULL || step->env == NULL) return NULL;
+  if (step->cancellation != NULL && step->cancellation->folders != NULL) return step->cancellation->folders;
+  return tn__container_view_folders(step->env->containers);
 }

@@ -7,7 +7,6 @@
 #include <core/base/threads/stop.h>
 #include <core/pool/pool.h>
 #include <core/resource/container.h>
-#include <core/resource/folders.h>
 #include <core/tensor/tensor_internal.h>
 #include <tenon/kit.h>
 #include <tenon/session.h>
@@ -24,6 +23,7 @@ struct tn_cancellation {
   pthread_t runner; /* the thread that cancels; valid once cancelled */
   tn_cancellation *parent; /* a reference; NULL = none */
   uint64_t parent_key;     /* of the callback registered with the parent; 0 = none */
+  const struct tn__folders *folders; /* replace those of the session in steps of this call; borrowed; NULL = none */
 };
 
 struct tn__jobs;
@@ -39,7 +39,6 @@ typedef struct tn__step_env {
   struct tn__sleepers *sleepers;  /* the session's; NULL = closing the session does not wake the step */
   struct tn__sleeper *sleeper;    /* a reference; made when a kernel first waits, NULL until then */
   tn__account *account;           /* of the session's memory, NULL = it has no limit */
-  const tn__folders *folders;     /* whose files kernels may read and write; borrowed; NULL = none */
   bool explained;                 /* the error already lists the tensors that hold its memory */
   _Atomic bool failed;            /* an error occurred: waiting kernels are cancelled, no other call begins */
   tn_status cause;                /* the status of that error; set before failed */

@@ -249,7 +249,7 @@ static tn_status begin_step(tn__partial_run *r, tn_error *err)
 {
   tn_session *s = r->session;
   tn__step_env env = { .containers = s->on.containers, .mu = &s->mu, .sleepers = &s->sleepers, .account = s->on.account,
-                       .folders = &s->on.folders, .pool = r->options.inter_op_pool, .client = helpers(r) };
+                       .pool = r->options.inter_op_pool, .client = helpers(r) };
   const tn_step step = { .closed = &s->closed, .cancellation = r->cancellation,
                          .deadline_ns = tn__step_deadline(r->timeout_ms) };
   if (r->options.metadata != NULL) tn__metadata_begin(r->options.metadata, &r->options, &env);
