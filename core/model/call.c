@@ -56,10 +56,11 @@ tn_status tn_model_call(tn_session *session, const char *signature, const char *
   if (st != TN_OK) return st;
   call_names names;
   st = find_names(session, signature, inputs, n_inputs, outputs, n_outputs, &names, err);
-  if (st == TN_OK)
+  bool found = st == TN_OK;
+  if (found)
     st = tn_session_run(session, NULL, names.feeds, feeds, n_inputs, names.fetches, fetched, n_outputs, NULL, 0, NULL,
                         err);
-  if (st == TN_INVALID_ARGUMENT && names.signature != NULL && names.feeds != NULL)
+  if (found && st == TN_INVALID_ARGUMENT)
     tn__model_check_inputs(tn_session_model(session), names.signature, names.feeds, n_inputs, err);
   fini(&names);
   return st;

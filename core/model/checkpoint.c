@@ -36,9 +36,15 @@ void tn_checkpoint_close(tn_checkpoint *checkpoint)
   tn__free(checkpoint, sizeof *checkpoint);
 }
 
-const char *tn_checkpoint_prefix(const tn_checkpoint *checkpoint) { return checkpoint->store->prefix; }
+const char *tn_checkpoint_prefix(const tn_checkpoint *checkpoint)
+{
+  return checkpoint == NULL ? NULL : checkpoint->store->prefix;
+}
 
-int32_t tn_checkpoint_version(const tn_checkpoint *checkpoint) { return checkpoint->store->kind->version; }
+int32_t tn_checkpoint_version(const tn_checkpoint *checkpoint)
+{
+  return checkpoint == NULL ? 0 : checkpoint->store->kind->version;
+}
 
 /* ---- entries ---- */
 

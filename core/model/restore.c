@@ -52,7 +52,7 @@ static tn_status check_options(const tn_restore_options *o, tn_error *err)
 static tn_status find_named(restoring *r, tn_graph *graph, const tn_restore_options *o, tn_error *err)
 {
   r->ops = tn__zalloc(o->n * sizeof *r->ops);
-  if (r->ops == NULL) return tn__no_memory(err, "variables to restore", o->n);
+  if (r->ops == NULL && o->n > 0) return tn__no_memory(err, "variables to restore", o->n);
   r->n = o->n;
   for (size_t i = 0; i < o->n; i++) {
     tn_operation *op = tn_graph_find(graph, o->variables[i]);
@@ -82,7 +82,7 @@ static tn_status find_variables(restoring *r, tn_session *session, const tn_rest
   tn_graph *graph;
   tn_status st = tn__session_need_graph(session, &graph, err);
   if (st != TN_OK) return st;
-  if (o != NULL && o->variables != NULL && o->n > 0) st = find_named(r, graph, o, err);
+  if (o != NULL && o->variables != NULL) st = find_named(r, graph, o, err);
   else if (r->saver.n > 0) st = find_saved(r, err);
   else st = tn__variables_list(graph, &r->ops, &r->n, err);
   if (st != TN_OK) return st;
@@ -249,7 +249,7 @@ static tn_status check_report(const restoring *r, tn_error *err)
 static tn_status find_values(restoring *r, const tn_restore_options *o, tn_error *err)
 {
   bool partial = o != NULL && (o->flags & TN_RESTORE_PARTIAL) != 0;
-  const char *const *keys = o != NULL && o->variables != NULL && o->n > 0 ? o->keys : NULL;
+  const char *const *keys = o != NULL && o->variables != NULL ? o->keys : NULL;
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < r->n; i++)
     st = take_variable(r, i, keys == NULL ? NULL : keys[i], partial, err);
