@@ -115,6 +115,9 @@ static tn_status check_options(const tn_model_options *options, tn_error *err)
   if (options->n_folders > 0 && options->folders == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_model_options.folders is NULL, but n_folders is %zu",
                         options->n_folders);
+  for (size_t i = 0; i < options->n_folders; i++)
+    if (options->folders[i] == NULL)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_model_options.folders[%zu] is NULL", i);
   return TN_OK;
 }
 
@@ -126,8 +129,7 @@ static tn_status copy_folders(tn_model *model, const tn_model_options *options, 
   model->n_folders = options->n_folders;
   for (size_t i = 0; i < options->n_folders; i++) {
     model->folders[i] = tn__strdup(options->folders[i]);
-    if (model->folders[i] == NULL)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_model_options.folders[%zu] is NULL", i);
+    if (model->folders[i] == NULL) return tn__no_memory(err, "a path", strlen(options->folders[i]));
   }
   return TN_OK;
 }
@@ -206,24 +208,29 @@ static tn_status refuse_tags(const tn_model *model, const tn_model_options *opti
 }
 
 /* Whether a file with another name is a SavedModel or a MetaGraph. */
-static bool is_saved(const tn_model *model)
+static tn_status is_saved(const tn_model *model, bool *out, tn_error *err)
 {
   tn__saved_model *saved;
-  bool found = tn__saved_model_open(model->path, &saved, NULL) == TN_OK;
-  if (found) tn__saved_model_close(saved);
-  return found;
+  tn_status st = tn__saved_model_open(model->path, &saved, NULL);
+  *out = st == TN_OK;
+  if (st == TN_RESOURCE_EXHAUSTED) return tn__no_memory(err, model->path, 0);
+  if (st == TN_OK) tn__saved_model_close(saved);
+  return TN_OK;
 }
 
 /* A file that is no GraphDef may be a MetaGraph without the usual ending. */
 static tn_status read_graph(tn_model *model, const char *path, const tn_model_options *options, tn_error *err)
 {
   tn_status st = tn_graph_import_file(model->graph, path, NULL, err);
-  if (st == TN_INVALID_ARGUMENT && is_saved(model)) {
-    tn__error_reset(err);
-    model->kind = TN_MODEL_META_GRAPH;
-    return read_saved(model, options, err);
-  }
-  return st == TN_OK ? refuse_tags(model, options, err) : st;
+  if (st == TN_OK) return refuse_tags(model, options, err);
+  if (st != TN_INVALID_ARGUMENT) return st;
+  bool saved;
+  tn_status tried = is_saved(model, &saved, err);
+  if (tried != TN_OK) return tried;
+  if (!saved) return st;
+  tn__error_reset(err);
+  model->kind = TN_MODEL_META_GRAPH;
+  return read_saved(model, options, err);
 }
 
 /* A folder is a SavedModel; a file with one of its names, too. Sets kind, path (that of the file) and folder. */
@@ -242,8 +249,8 @@ static tn_status find_file(tn_model *model, const char *path, tn_error *err)
   model->path = join(model->folder, "saved_model.pb");
   if (model->path != NULL && !is_file(model->path)) {
     char *text = join(model->folder, "saved_model.pbtxt");
-    bool found = text != NULL && is_file(text);
-    if (!found) {
+    if (text == NULL) return tn__no_memory(err, "a path", strlen(model->folder));
+    if (!is_file(text)) {
       tn__strfree(text);
       return tn_error_set(err, TN_NOT_FOUND,
                           "'%s' is no SavedModel: it has neither saved_model.pb nor saved_model.pbtxt", model->folder);

@@ -9,14 +9,32 @@
 
 /* ---- options ---- */
 
-static const char *home_of(const char *path, char *buffer, size_t size)
+/* Allows the graph to read a folder. The root is no folder of a model: all files are in it. */
+static tn_status allow(tn_session_options *o, const char *folder, tn_error *err)
 {
-  const char *slash = strrchr(path, '/');
-  size_t n = slash == NULL ? 0 : (size_t)(slash - path);
-  if (slash == NULL || n >= size) return ".";
-  memcpy(buffer, path, n);
-  buffer[n] = 0;
-  return n == 0 ? "/" : buffer;
+  return strcmp(folder, "/") == 0 ? TN_OK : tn_session_options_add_read_folder(o, folder, err);
+}
+
+/* Allows the graph to read the files of the model's checkpoint: in the folder of its prefix, which a path that names a
+ * folder leads to. A checkpoint that cannot be found is reported when it is opened. */
+static tn_status allow_checkpoint(const tn_model *model, tn_session_options *o, tn_error *err)
+{
+  tn__store *store;
+  if (model->checkpoint == NULL) return TN_OK;
+  tn_status st = tn__store_open(model->checkpoint, &store, err);
+  if (st == TN_RESOURCE_EXHAUSTED) return st;
+  if (st != TN_OK) {
+    tn__error_reset(err);
+    return TN_OK;
+  }
+  const char *slash = strrchr(store->prefix, '/');
+  size_t n = slash == NULL || slash == store->prefix ? 1 : (size_t)(slash - store->prefix);
+  char *folder = tn__strndup(slash == NULL ? "." : store->prefix, n);
+  tn__store_close(store);
+  if (folder == NULL) return tn__no_memory(err, "a path", n);
+  st = allow(o, folder, err);
+  tn__strfree(folder);
+  return st;
 }
 
 /* The highest number of a CPU device that a node requests, 0 if none does. */
@@ -48,13 +66,11 @@ static tn_status set_devices(const tn_model *model, tn_session_options *o, tn_er
  * are restored are the session's own: two sessions whose variables have equal names do not share them. */
 static tn_status set_options(const tn_model *model, tn_session_options *o, tn_error *err)
 {
-  char checkpoint[4096];
   bool restored = model->kind != TN_MODEL_GRAPH || model->checkpoint != NULL;
   tn_status st = restored ? tn_session_options_set_bool(o, "isolate_session_state", 1, err) : TN_OK;
   if (st == TN_OK) st = set_devices(model, o, err);
-  if (st == TN_OK) st = tn_session_options_add_read_folder(o, model->folder, err);
-  if (st == TN_OK && model->checkpoint != NULL)
-    st = tn_session_options_add_read_folder(o, home_of(model->checkpoint, checkpoint, sizeof checkpoint), err);
+  if (st == TN_OK) st = allow(o, model->folder, err);
+  if (st == TN_OK && !model->own_checkpoint) st = allow_checkpoint(model, o, err);
   for (size_t i = 0; st == TN_OK && i < model->n_folders; i++)
     st = tn_session_options_add_read_folder(o, model->folders[i], err);
   return st;

@@ -24,6 +24,10 @@ static tn_status read_slice(tn__store *store, const tn__restored *item, const tn
   const int64_t *dims;
   tn__arena_init(&arena, 1024);
   tn_status st = tn__slice_spec_parse(item->spec, &arena, &rank, &dims, &region, NULL);
+  if (st == TN_RESOURCE_EXHAUSTED) {
+    tn__arena_fini(&arena);
+    return tn__no_memory(err, "a slice of a variable", item->spec.size);
+  }
   *fits = st == TN_OK && rank == entry->rank && memcmp(dims, entry->dims, (size_t)rank * sizeof *dims) == 0 &&
           tn__variable_fits(item->variable, entry->dtype, region.lengths, rank);
   st = *fits ? tn__store_read_region(store, entry, &region, out, err) : TN_OK;

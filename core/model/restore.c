@@ -18,7 +18,13 @@ typedef struct restoring {
   tn__restored *items; /* the variables with a value that fits; room for n; owned */
   size_t n_items;
   tn__map used;        /* keys */
+  tn__map by_variable; /* variable (its address) -> item of the saver */
+  tn__map longer;      /* key of an item of the saver -> the entry with a longer key, or &several; made at first use */
+  size_t longest;      /* of these keys, in bytes */
 } restoring;
+
+/* Stands for several entries. */
+static const tn__stored several;
 
 static void fini(restoring *r)
 {
@@ -27,6 +33,8 @@ static void fini(restoring *r)
   tn__free(r->ops, r->n * sizeof *r->ops);
   tn__free(r->items, r->n * sizeof *r->items);
   tn__map_fini(&r->used);
+  tn__map_fini(&r->by_variable);
+  tn__map_fini(&r->longer);
 }
 
 /* ---- which variables ---- */
@@ -107,6 +115,23 @@ static tn_status open_own(restoring *r, const tn_model *model, tn_error *err)
   return TN_OK;
 }
 
+static tn_status index_saver(restoring *r, tn_error *err)
+{
+  for (size_t i = 0; i < r->saver.n; i++) {
+    tn__restored *item = &r->saver.items[i];
+    if (!tn__map_put(&r->by_variable, (const char *)&item->variable, sizeof item->variable, item, NULL))
+      return tn__no_memory(err, "variables to restore", r->saver.n);
+    if (item->key.size > r->longest) r->longest = item->key.size;
+  }
+  return TN_OK;
+}
+
+/* The item of the model's saver for a variable; NULL: there is none. */
+static const tn__restored *item_of(const restoring *r, tn_operation *op)
+{
+  return tn__map_get(&r->by_variable, (const char *)&op, sizeof op);
+}
+
 /* The keys under which the model's own saver stores variables help where a checkpoint has the same layout. */
 static tn_status read_saver(restoring *r, tn_session *session, tn_error *err)
 {
@@ -115,73 +140,90 @@ static tn_status read_saver(restoring *r, tn_session *session, tn_error *err)
   if (m == NULL || m->saver_restore == NULL || m->saver_filename == NULL) return TN_OK;
   tn_status st = tn__saver_read(model, &r->saver, err);
   if (st == TN_OK && !r->saver.usual) tn__saver_fini(&r->saver);
+  if (st == TN_OK) st = index_saver(r, err);
   return st == TN_OK ? open_own(r, model, err) : st;
 }
 
 /* ---- which values ---- */
 
-/* The item of the model's saver for a variable whose key the checkpoint has; NULL: there is none. */
-static const tn__restored *saver_item(const restoring *r, const tn_operation *op)
+/* Notes an entry under each part of its key that begins after a '/' and is a key of the saver. */
+static tn_status note_longer(restoring *r, const tn__stored *e, const tn__map *keys, tn_error *err)
 {
-  for (size_t i = 0; i < r->saver.n; i++)
-    if (r->saver.items[i].variable == op && tn__store_find(r->checkpoint->store, r->saver.items[i].key) != NULL)
-      return &r->saver.items[i];
-  return NULL;
+  size_t first = e->key_size > r->longest ? e->key_size - r->longest : 1;
+  for (size_t at = first; at < e->key_size; at++) {
+    void *old;
+    if (e->key[at - 1] != '/' || tn__map_get(keys, e->key + at, e->key_size - at) == NULL) continue;
+    if (!tn__map_put(&r->longer, e->key + at, e->key_size - at, (void *)e, &old) ||
+        (old != NULL && !tn__map_put(&r->longer, e->key + at, e->key_size - at, (void *)&several, NULL)))
+      return tn__no_memory(err, "keys of a restore", e->key_size);
+  }
+  return TN_OK;
+}
+
+static tn_status make_longer(restoring *r, tn_error *err)
+{
+  const tn__store *store = r->checkpoint->store;
+  tn__map keys;
+  tn_status st = TN_OK;
+  tn__map_init(&keys);
+  for (size_t i = 0; st == TN_OK && i < r->saver.n; i++)
+    if (!tn__map_put(&keys, r->saver.items[i].key.data, r->saver.items[i].key.size, &r->saver.items[i], NULL))
+      st = tn__no_memory(err, "keys of a restore", r->saver.n);
+  for (size_t i = 0; st == TN_OK && i < store->n; i++) st = note_longer(r, &store->entries[i], &keys, err);
+  tn__map_fini(&keys);
+  r->longest = 0; /* made */
+  return st;
 }
 
 /* The only tensor whose key is a path to this key: an object that was saved as a part of another one has a longer key.
- */
-static const tn__stored *find_longer(const tn__store *store, tn__slice key)
+ * *out is NULL if there is none, or several. */
+static tn_status find_longer(restoring *r, tn__slice key, const tn__stored **out, tn_error *err)
 {
-  const tn__stored *found = NULL;
-  for (size_t i = 0; i < store->n; i++) {
-    const tn__stored *e = &store->entries[i];
-    size_t before = e->key_size - key.size;
-    if (e->key_size <= key.size || e->key[before - 1] != '/' || memcmp(e->key + before, key.data, key.size) != 0)
-      continue;
-    if (found != NULL) return NULL;
-    found = e;
-  }
-  return found;
+  tn_status st = r->longest > 0 ? make_longer(r, err) : TN_OK;
+  *out = st == TN_OK ? tn__map_get(&r->longer, key.data, key.size) : NULL;
+  if (*out == &several) *out = NULL;
+  return st;
+}
+
+/* The graph of the model's own checkpoint. Without it, or if it is damaged, nothing is known of the names. */
+static tn_status own_graph(const restoring *r, const tn__object_graph **out, tn_error *err)
+{
+  *out = NULL;
+  tn_status st = r->own == NULL ? TN_OK : tn__checkpoint_graph(r->own, out, err);
+  if (st == TN_OK || st == TN_RESOURCE_EXHAUSTED) return st;
+  tn__error_reset(err);
+  return TN_OK;
 }
 
 /* Finds the value of a variable of an object-based model in a checkpoint with other keys: by the name that the variable
  * had in the program that saved the model, else by its key. *entry is NULL if there is none. */
-static tn_status find_saved_value(const restoring *r, const tn_operation *op, const tn__stored **entry, tn_error *err)
+static tn_status find_saved_value(restoring *r, tn__slice key, const tn__stored **entry, tn_error *err)
 {
-  const tn__object_graph *graph = NULL;
-  tn__slice key = { NULL, 0 };
-  for (size_t i = 0; i < r->saver.n && key.data == NULL; i++)
-    if (r->saver.items[i].variable == op) key = r->saver.items[i].key;
-  if (key.data == NULL || r->own == NULL) return TN_OK;
-  tn_status st = tn__checkpoint_graph(r->own, &graph, err);
+  const tn__object_graph *graph;
+  tn_status st = own_graph(r, &graph, err);
   tn__slice name = graph == NULL ? (tn__slice){ "", 0 } : tn__object_graph_name_of(graph, key);
   char *text = name.size == 0 ? NULL : tn__strndup(name.data, name.size);
   if (st == TN_OK && text == NULL && name.size > 0) st = tn__no_memory(err, "the name of a variable", name.size);
   if (st == TN_OK && text != NULL) st = tn__checkpoint_named(r->checkpoint, text, entry, err);
   tn__strfree(text);
-  if (st == TN_OK && *entry == NULL) *entry = find_longer(r->checkpoint->store, key);
-  return st;
+  return st == TN_OK && *entry == NULL ? find_longer(r, key, entry, err) : st;
 }
 
 /* Finds the value of variable i. *entry is NULL if there is none. */
-static tn_status find_value(const restoring *r, size_t i, const char *key, tn__restored *item, const tn__stored **entry,
+static tn_status find_value(restoring *r, size_t i, const char *key, tn__restored *item, const tn__stored **entry,
                             tn_error *err)
 {
-  *item = (tn__restored){ .variable = r->ops[i], .spec = { "", 0 } };
-  *entry = NULL;
+  const tn__restored *saved = key == NULL ? item_of(r, r->ops[i]) : NULL;
   tn_status st = TN_OK;
-  const tn__restored *saved = key == NULL ? saver_item(r, r->ops[i]) : NULL;
-  if (saved != NULL) {
+  *item = (tn__restored){ .variable = r->ops[i], .spec = { "", 0 } };
+  *entry = saved == NULL ? NULL : tn__store_find(r->checkpoint->store, saved->key);
+  if (*entry != NULL) {
     *item = *saved;
-    *entry = tn__store_find(r->checkpoint->store, saved->key);
     return TN_OK;
   }
-  if (key == NULL) {
-    st = tn__checkpoint_named(r->checkpoint, tn_operation_name(r->ops[i]), entry, err);
-    if (st == TN_OK && *entry == NULL) st = find_saved_value(r, r->ops[i], entry, err);
-  }
   if (key != NULL) st = tn__checkpoint_locate(r->checkpoint, key, entry, err);
+  else st = tn__checkpoint_named(r->checkpoint, tn_operation_name(r->ops[i]), entry, err);
+  if (st == TN_OK && *entry == NULL && saved != NULL) st = find_saved_value(r, saved->key, entry, err);
   if (st == TN_OK && *entry != NULL) item->key = (tn__slice){ (*entry)->key, (*entry)->key_size };
   return st;
 }
@@ -259,15 +301,19 @@ static tn_status find_values(restoring *r, const tn_restore_options *o, tn_error
 
 /* ---- the call ---- */
 
+/* The report is complete before anything is assigned, so that afterwards nothing can fail. */
 static tn_status assign(restoring *r, tn_session *session, tn_error *err)
 {
-  bool fits;
-  tn_status st = tn__restored_assign(session, r->checkpoint->store, r->items, r->n_items, &fits, err);
-  if (st == TN_OK && !fits) /* only a slice is found not to fit this late */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': a slice does not fit its variable",
-                        r->checkpoint->store->prefix);
+  bool fits = true;
+  tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < r->n_items; i++)
     st = tn__restore_report_add(r->report, TN_RESTORED, tn_operation_name(r->items[i].variable), "", err);
+  if (st == TN_OK)
+    st = tn__restored_assign(session, r->checkpoint->store, r->items, r->n_items, &fits, err);
+  if (st == TN_OK && !fits) /* only a slice is found not to fit this late */
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': a slice does not fit its variable",
+                      r->checkpoint->store->prefix);
+  if (st != TN_OK) r->report->lists[TN_RESTORED].n = 0;
   return st;
 }
 
@@ -292,6 +338,8 @@ tn_status tn_session_restore(tn_session *session, tn_checkpoint *checkpoint, con
   if (st == TN_OK) st = tn__session_enter(session, err);
   if (st != TN_OK) return st;
   tn__map_init(&r.used);
+  tn__map_init(&r.by_variable);
+  tn__map_init(&r.longer);
   st = tn__restore_report_create(&r.report, err);
   if (st == TN_OK) st = restore(&r, session, options, err);
   tn__session_leave(session);

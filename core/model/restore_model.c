@@ -40,8 +40,9 @@ static tn_status open_store(const tn_model *model, tn__store **store, tn_error *
   bool needed = true;
   tn_status st = tn__store_open(model->checkpoint, store, err);
   if (st != TN_NOT_FOUND || !model->own_checkpoint) return st;
-  tn_status listed = has_variables(model, &needed, NULL);
-  if (listed != TN_OK || needed)
+  if (has_variables(model, &needed, NULL) == TN_RESOURCE_EXHAUSTED)
+    return tn__no_memory(err, "variables of a model", 0);
+  if (needed)
     return tn_error_wrap(err, TN_NOT_FOUND, "the variables of '%s' cannot be restored", model->path);
   tn__error_reset(err);
   return TN_OK;
@@ -69,13 +70,14 @@ static tn_status restore_by_name(tn_model *model, tn_session *session, tn_error 
   return st;
 }
 
-/* Whether the checkpoint has all keys that the saver asks for. */
+/* Whether the checkpoint has all keys that the saver asks for. Those of a saver that is not usual are not known: its
+ * graph is run, which also restores its tables. */
 static tn_status has_keys(const tn_model *model, const tn__store *store, bool *out, tn_error *err)
 {
   tn__saver saver;
   tn_status st = tn__saver_read(model, &saver, err);
-  *out = st == TN_OK && saver.usual;
-  for (size_t i = 0; *out && i < saver.n; i++) *out = tn__store_find(store, saver.items[i].key) != NULL;
+  *out = st == TN_OK;
+  for (size_t i = 0; *out && saver.usual && i < saver.n; i++) *out = tn__store_find(store, saver.items[i].key) != NULL;
   tn__saver_fini(&saver);
   return st;
 }

@@ -238,6 +238,11 @@ static tn_status make_folders(char *path, size_t from, tn_error *err)
     int failed = mkdir(path, 0777), number = errno;
     *at = '/';
     if (failed != 0 && number != EEXIST) return tn__system_error(err, number, "cannot make the folders of '%s'", path);
+    if (failed != 0) continue;
+    *at = 0;
+    tn_status st = tn__folder_sync(path, err);
+    *at = '/';
+    if (st != TN_OK) return st;
   }
   return TN_OK;
 }

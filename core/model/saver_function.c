@@ -116,7 +116,11 @@ static tn_status add_unused(const body *b, size_t node, tn__map *keys, tn__saver
   tn__slice key;
   tn_status st = TN_OK;
   for (int64_t i = 0; st == TN_OK && constant_text(b, node, 1, i, &key); i++)
-    if (tn__map_get(keys, key.data, key.size) == NULL) st = tn__saver_add_unused(out, key, err);
+    if (tn__map_get(keys, key.data, key.size) == NULL) {
+      st = tn__saver_add_unused(out, key, err);
+      if (st == TN_OK && !tn__map_put(keys, key.data, key.size, out, NULL))
+        st = tn__no_memory(err, "keys of a saver", 1);
+    }
   return st;
 }
 

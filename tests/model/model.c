@@ -417,7 +417,198 @@ static void model__a_graph_built_in_c_becomes_a_model(void)
   tn_session_destroy(session);
 }
 
+/* ---- savers as TensorFlow 2 has them ---- */
+
+#define SAVED(nodes, arguments, body)                                                                          \
+  "saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: 'serve' } graph_def { " nodes              \
+  " node { name: 'file' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } } "                   \
+  "library { function { signature { name: 'restore_all' input_arg { name: 'prefix' type: DT_STRING } " arguments \
+  " is_stateful: true } " body " } } } "                                                                        \
+  "saver_def { filename_tensor_name: 'file:0' restore_op_name: 'restore' version: V2 } "
+#define CALL(second) \
+  "node { name: 'restore' op: 'StatefulPartitionedCall' input: 'file' input: '" second "' " \
+  "attr { key: 'Tin' value { list { type: [DT_STRING, DT_RESOURCE] } } } attr { key: 'Tout' value { list { } } } " \
+  "attr { key: 'f' value { func { name: 'restore_all' } } } } "
+#define TEXTS(name, n, values)                                                                                 \
+  "node_def { name: '" name "' op: 'Const' attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' " \
+  "value { tensor { dtype: DT_STRING tensor_shape { dim { size: " n " } } string_val: [" values "] } } } } "
+#define RESTORE(name, keys, slices, types)                                                                     \
+  "node_def { name: '" name "' op: 'RestoreV2' input: 'prefix' input: '" keys ":output:0' input: '" slices       \
+  ":output:0' attr { key: 'dtypes' value { list { type: [" types "] } } } } "
+#define SIGNATURE(input, output)                                                                               \
+  "signature_def { key: 'serving_default' value { inputs { key: 'x' value { name: '" input "' dtype: DT_INT64 " \
+  "tensor_shape { } } } outputs { key: 'y' value { name: '" output "' dtype: DT_FLOAT tensor_shape { } } } } } }"
+
+/* Writes the text of a SavedModel, and its variables: v or the keys and values of a table, and a tensor that nothing
+ * uses. */
+static void write_saved(const char *folder, const char *text)
+{
+  static const char *const keys[] = { "extra", "keys", "v", "values" };
+  char path[400];
+  const float v = 3, extra = 9, values[] = { 5, 6 };
+  const int64_t numbers[] = { 1, 2 }, two[] = { 2 };
+  tn_tensor *t[4];
+  snprintf(path, sizeof path, "mkdir -p '%s/variables'", folder);
+  REQUIRE_INT(system(path), 0);
+  snprintf(path, sizeof path, "%s/saved_model.pbtxt", folder);
+  REQUIRE_OK(tn_file_save(path, text, strlen(text), &err), &err);
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &extra, sizeof extra, &t[0], &err), &err);
+  REQUIRE_OK(tn_tensor_from_data(TN_INT64, two, 1, numbers, sizeof numbers, &t[1], &err), &err);
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &v, sizeof v, &t[2], &err), &err);
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, two, 1, values, sizeof values, &t[3], &err), &err);
+  snprintf(path, sizeof path, "%s/variables/variables", folder);
+  REQUIRE_OK(tn_checkpoint_save(path, keys, t, 4, NULL, &err), &err);
+  for (int i = 0; i < 4; i++) tn_tensor_unref(t[i]);
+}
+
+/* The key `extra` is read by two nodes, and no variable gets it. */
+static void model__keys_that_a_saver_only_reads_are_saved_once(void)
+{
+  static const char text[] = SAVED(
+      "node { name: 'v' op: 'VarHandleOp' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { "
+      "shape { } } } attr { key: 'shared_name' value { s: 'v' } } } " CALL("v"),
+      "input_arg { name: 'v' type: DT_RESOURCE }",
+      TEXTS("keys", "2", "'v', 'extra'") TEXTS("slices", "2", "'', ''")
+          RESTORE("one", "keys", "slices", "DT_FLOAT, DT_FLOAT") RESTORE(
+              "two", "keys", "slices", "DT_FLOAT, DT_FLOAT") "node_def { name: 'assign' op: 'AssignVariableOp' input: "
+                                                             "'v' input: 'one:tensors:0' attr { key: 'dtype' value { "
+                                                             "type: DT_FLOAT } } }") "}";
+  char folder[300], saved[300], prefix[400];
+  snprintf(folder, sizeof folder, "%s", scratch("reads"));
+  snprintf(saved, sizeof saved, "%s", scratch("reads_saved"));
+  write_saved(folder, text);
+  tn_session *session = session_of(folder);
+  CHECK_OK(tn_model_save(session, saved, NULL, &err), &err);
+  tn_session_destroy(session);
+  tn_checkpoint *c = NULL;
+  tn_tensor *extra = NULL;
+  snprintf(prefix, sizeof prefix, "%s/variables/variables", saved);
+  REQUIRE_OK(tn_checkpoint_open(prefix, &c, &err), &err);
+  CHECK_INT(tn_checkpoint_count(c), 2);
+  CHECK_OK(tn_checkpoint_read(c, "extra", &extra, &err), &err);
+  tn_tensor_unref(extra);
+  tn_checkpoint_close(c);
+}
+
+/* The saver imports a table: with a checkpoint from the options, too. */
+static void model__tables_are_restored_from_another_checkpoint(void)
+{
+  static const char text[] = SAVED(
+      "node { name: 't' op: 'MutableHashTableV2' attr { key: 'key_dtype' value { type: DT_INT64 } } attr { key: "
+      "'value_dtype' value { type: DT_FLOAT } } attr { key: 'shared_name' value { s: 't' } } } "
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT64 } } } "
+      "node { name: 'none' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { "
+      "tensor { dtype: DT_FLOAT tensor_shape { } float_val: -1 } } } } "
+      "node { name: 'y' op: 'LookupTableFindV2' input: 't' input: 'x' input: 'none' attr { key: 'Tin' value { type: "
+      "DT_INT64 } } attr { key: 'Tout' value { type: DT_FLOAT } } } " CALL("t"),
+      "input_arg { name: 't' type: DT_RESOURCE }",
+      TEXTS("keys", "2", "'keys', 'values'") TEXTS("slices", "2", "'', ''")
+          RESTORE("read", "keys", "slices",
+                  "DT_INT64, DT_FLOAT") "node_def { name: 'import' op: 'LookupTableImportV2' input: 't' input: "
+                                        "'read:tensors:0' input: "
+                                        "'read:tensors:1' attr { key: 'Tin' value { type: DT_INT64 } } attr { key: "
+                                        "'Tout' value { type: DT_FLOAT } } }") SIGNATURE("x:0", "y:0");
+  char folder[300], prefix[400];
+  const int64_t two = 2;
+  tn_tensor *x = NULL, *y = NULL;
+  tn_session *session = NULL;
+  snprintf(folder, sizeof folder, "%s", scratch("table"));
+  write_saved(folder, text);
+  snprintf(prefix, sizeof prefix, "%s/variables/variables", folder);
+  const tn_model_options options = { .struct_size = sizeof options, .checkpoint = prefix };
+  tn_model *model = open_model(folder, &options);
+  REQUIRE_OK(tn_model_session(model, NULL, &session, &err), &err);
+  REQUIRE_OK(tn_tensor_from_data(TN_INT64, NULL, 0, &two, sizeof two, &x, &err), &err);
+  REQUIRE_OK(tn_model_call(session, NULL, key_x, &x, 1, key_y, &y, 1, &err), &err);
+  CHECK_DOUBLE(*(float *)tn_tensor_data(y), 6, 0);
+  tn_tensor_unref(x);
+  tn_tensor_unref(y);
+  tn_session_destroy(session);
+  tn_model_close(model);
+}
+
+/* ---- what a graph may read ---- */
+
+static tn_status read_file(tn_session *session, const char *path)
+{
+  static const char *const feed = "path", *const fetch = "text";
+  tn_tensor *name = NULL, *text = NULL;
+  REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &path, NULL, &name, &err), &err);
+  tn_error_clear(&err);
+  tn_status st = tn_session_run(session, NULL, &feed, &name, 1, &fetch, &text, 1, NULL, 0, NULL, &err);
+  tn_tensor_unref(name);
+  tn_tensor_unref(text);
+  return st;
+}
+
+/* A folder of checkpoints opens that folder, and not the one that it is in. */
+static void model__no_checkpoint_allows_its_parent(void)
+{
+  static const char graph[] = "node { name: 'path' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } } "
+                              "node { name: 'text' op: 'ReadFile' input: 'path' }";
+  char command[900], file[400], checkpoints[300];
+  tn_session *session = NULL;
+  snprintf(checkpoints, sizeof checkpoints, "%s", scratch("parent/checkpoints"));
+  snprintf(command, sizeof command, "mkdir -p '%s' '%s' && echo secret >'%s'", checkpoints, scratch("parent/model"),
+           scratch("parent/secret"));
+  REQUIRE_INT(system(command), 0);
+  REQUIRE_OK(tn_file_save(scratch("parent/model/graph.pbtxt"), graph, strlen(graph), &err), &err);
+  snprintf(file, sizeof file, "%s/one", checkpoints);
+  tn_tensor *value = vector(1, 2);
+  const tn_checkpoint_options save = { .struct_size = sizeof save, .update_state = 1 };
+  REQUIRE_OK(tn_checkpoint_save(file, (const char *[]){ "unused" }, &value, 1, &save, &err), &err);
+  tn_tensor_unref(value);
+  const tn_model_options options = { .struct_size = sizeof options, .checkpoint = checkpoints };
+  tn_model *model = open_model(scratch("parent/model/graph.pbtxt"), &options);
+  REQUIRE_OK(tn_model_session(model, NULL, &session, &err), &err);
+  snprintf(file, sizeof file, "%s/one.index", checkpoints);
+  CHECK_OK(read_file(session, file), &err);
+  CHECK_STATUS(read_file(session, scratch("parent/secret")), TN_PERMISSION_DENIED, &err);
+  tn_session_destroy(session);
+  tn_model_close(model);
+}
+
 /* ---- bad circumstances ---- */
+
+static void model__null_and_nothing_are_taken_for_what_they_are(void)
+{
+  static const char *const none[] = { NULL };
+  tn_session *session = session_of(half_plus_two());
+  tn_tensor *x = vector(1, 2), *y = NULL;
+  CHECK_STATUS(tn_model_call(session, NULL, none, &x, 1, key_y, &y, 1, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(tn_model_call(session, NULL, key_x, &x, 1, none, &y, 1, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_NULL(tn_checkpoint_prefix(NULL));
+  CHECK_INT(tn_checkpoint_version(NULL), 0);
+  tn_checkpoint *c = part_of_a_checkpoint(NULL, 0);
+  const tn_restore_options options = { .struct_size = sizeof options, .variables = none, .n = 0 };
+  CHECK_OK(tn_session_restore(session, c, &options, NULL, &err), &err); /* an empty list: none */
+  check_call(session, 2.5f, 3);
+  tn_checkpoint_close(c);
+  tn_tensor_unref(x);
+  tn_session_destroy(session);
+}
+
+/* A copy of the model whose own variables were damaged after they were restored: its object graph gives no names. */
+static void model__a_damaged_own_checkpoint_hinders_no_other(void)
+{
+  char command[1200], folder[300];
+  snprintf(folder, sizeof folder, "%s", scratch("copy"));
+  snprintf(command, sizeof command, "cp -R '%s' '%s' && chmod -R u+w '%s'", half_plus_two(), folder, folder);
+  REQUIRE_INT(system(command), 0);
+  tn_session *session = session_of(folder);
+  snprintf(command, sizeof command, "for f in '%s'/variables/*.data-*; do : >\"$f\"; done", folder);
+  REQUIRE_INT(system(command), 0);
+  tn_checkpoint *c = part_of_a_checkpoint(NULL, 0);
+  const tn_restore_options options = { .struct_size = sizeof options, .flags = TN_RESTORE_PARTIAL };
+  tn_restore_report *report = NULL;
+  CHECK_OK(tn_session_restore(session, c, &options, &report, &err), &err);
+  CHECK_INT(tn_restore_report_count(report, TN_RESTORED), 1);
+  CHECK_INT(tn_restore_report_count(report, TN_RESTORE_MISSING), 1);
+  tn_restore_report_destroy(report);
+  check_call(session, 12, 22);
+  tn_checkpoint_close(c);
+  tn_session_destroy(session);
+}
 
 static void model__missing_variables_are_an_error(void)
 {
@@ -447,6 +638,44 @@ static tn_status open_call_close(void *arg)
   tn_session_destroy(session);
   tn_model_close(model);
   return st;
+}
+
+/* A restore that reports a lack of memory has assigned nothing. */
+static tn_status restore_trained(void *arg)
+{
+  tn_session *session = arg;
+  tn_checkpoint *c = NULL;
+  tn_error_clear(&err);
+  tn_status st = tn_checkpoint_open(scratch("swept_restore"), &c, &err);
+  if (st == TN_OK) st = tn_session_restore(session, c, NULL, NULL, &err);
+  tn_checkpoint_close(c);
+  return st;
+}
+
+static void model__a_restore_without_memory_changes_nothing(void)
+{
+  static const char *const keys[] = { "a", "b" };
+  static const float values[] = { 10, 11 };
+  tn_session *session = session_of(half_plus_two());
+  tn_tensor *t[2];
+  for (int i = 0; i < 2; i++)
+    REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &values[i], sizeof values[i], &t[i], &err), &err);
+  REQUIRE_OK(tn_checkpoint_save(scratch("swept_restore"), keys, t, 2, NULL, &err), &err);
+  check_call(session, 2.5f, 3);
+  bool failed = true;
+  for (uint64_t nth = 1; failed && nth < 100000; nth++) {
+    tn_test_fail_allocation(nth, 0);
+    tn_status st = restore_trained(session);
+    failed = tn_test_allocation_failed();
+    tn_test_fail_allocation(0, 0);
+    if (st != TN_OK) check_call(session, 2.5f, 3);
+    else break;
+  }
+  check_call(session, 21, 31);
+  tn_test_oom_sweep(restore_trained, session);
+  tn_tensor_unref(t[0]);
+  tn_tensor_unref(t[1]);
+  tn_session_destroy(session);
 }
 
 static void model__nothing_leaks_without_memory(void)
@@ -491,6 +720,12 @@ TAP_MAIN(
   TAP_TEST(model__a_part_of_another_object_is_found_by_its_key),
   TAP_TEST(model__is_saved_with_its_present_values),
   TAP_TEST(model__a_graph_built_in_c_becomes_a_model),
+  TAP_TEST(model__keys_that_a_saver_only_reads_are_saved_once),
+  TAP_TEST(model__tables_are_restored_from_another_checkpoint),
+  TAP_TEST(model__no_checkpoint_allows_its_parent),
+  TAP_TEST(model__null_and_nothing_are_taken_for_what_they_are),
+  TAP_TEST(model__a_damaged_own_checkpoint_hinders_no_other),
   TAP_TEST(model__missing_variables_are_an_error),
+  TAP_TEST(model__a_restore_without_memory_changes_nothing),
   TAP_TEST(model__nothing_leaks_without_memory),
   TAP_TEST(model__saving_leaks_nothing_without_memory))
