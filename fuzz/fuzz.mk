@@ -280,7 +280,7 @@ fuzz_fuzz_threads_LDADD = $(TN_FUZZ_LIBS)
 # The command's literals.
 fuzz_fuzz_literal_SOURCES = fuzz/fuzz_literal.c tools/common/literal.c tools/common/number.c tools/common/print.c tools/common/text.c
 
-EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
+EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh fuzz/table.h
 EXTRA_PROGRAMS += $(TN_FUZZERS)
 
 # Targets to run, seconds for each, and the seed (0: random): make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600 FUZZ_SEED=7

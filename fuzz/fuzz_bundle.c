@@ -6,13 +6,13 @@
  * is 'f', the bytes after those of the data file are the whole index; if it is 's', all bytes are a state file. */
 #define _GNU_SOURCE
 #include <fuzz/memory.h>
+#include <fuzz/table.h>
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <core/formats/bundle/bundle.h>
-#include <core/formats/table/table.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -52,19 +52,6 @@ static void put_file(const char *path, const void *data, size_t size)
   if (f == NULL || fwrite(data, 1, size, f) != size || fclose(f) != 0) abort();
 }
 
-static void add_entries(tn__table_writer *w, const uint8_t *p, const uint8_t *end)
-{
-  while (end - p >= 4) {
-    size_t key = p[0] | (size_t)p[1] << 8, value = p[2] | (size_t)p[3] << 8;
-    p += 4;
-    if (key > (size_t)(end - p)) key = (size_t)(end - p);
-    if (value > (size_t)(end - p) - key) value = (size_t)(end - p) - key;
-    const char *text = (const char *)p;
-    tn__table_writer_add(w, (tn__slice){ text, key }, (tn__slice){ text + key, value }, NULL);
-    p += key + value;
-  }
-}
-
 /* False: without memory. */
 static bool put_index(const uint8_t *p, const uint8_t *end)
 {
@@ -73,7 +60,7 @@ static bool put_index(const uint8_t *p, const uint8_t *end)
   tn_status st = tn__writer_open(&to, index_path, NULL);
   if (st != TN_OK) return false;
   st = tn__table_writer_create(&to, &w, NULL);
-  if (st == TN_OK) add_entries(w, p, end);
+  if (st == TN_OK) fuzz_add_entries(w, p, end);
   if (st == TN_OK) st = tn__table_writer_finish(w, NULL);
   tn__table_writer_destroy(w);
   if (st == TN_OK) return tn__writer_commit(&to, NULL) == TN_OK;

@@ -5,6 +5,7 @@
  * input is a whole file. */
 #define _GNU_SOURCE
 #include <fuzz/memory.h>
+#include <fuzz/table.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include <core/formats/checkpoint/checkpoint.h>
-#include <core/formats/table/table.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,19 +29,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
   return 0;
 }
 
-static void add_entries(tn__table_writer *w, const uint8_t *p, const uint8_t *end)
-{
-  while (end - p >= 4) {
-    size_t key = p[0] | (size_t)p[1] << 8, value = p[2] | (size_t)p[3] << 8;
-    p += 4;
-    if (key > (size_t)(end - p)) key = (size_t)(end - p);
-    if (value > (size_t)(end - p) - key) value = (size_t)(end - p) - key;
-    const char *text = (const char *)p;
-    tn__table_writer_add(w, (tn__slice){ text, key }, (tn__slice){ text + key, value }, NULL);
-    p += key + value;
-  }
-}
-
 /* False: without memory. */
 static bool write_file(const uint8_t *data, size_t size)
 {
@@ -52,7 +39,7 @@ static bool write_file(const uint8_t *data, size_t size)
   tn_status st = tn__writer_open(&to, name, NULL);
   if (st != TN_OK) return false;
   st = tn__table_writer_create(&to, &w, NULL);
-  if (st == TN_OK) add_entries(w, data, data + size);
+  if (st == TN_OK) fuzz_add_entries(w, data, data + size);
   if (st == TN_OK) st = tn__table_writer_finish(w, NULL);
   tn__table_writer_destroy(w);
   if (st == TN_OK) return tn__writer_commit(&to, NULL) == TN_OK;

@@ -3,7 +3,6 @@
 #include "conformance/support/eager_kit.h"
 #include "conformance/support/op_kit.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,21 +10,6 @@
 #define FILES                                                                                      \
   ANY("path", "DT_STRING") TENSOR("text", "DT_STRING", "", "string_val: 'new'")                    \
   NODE("write", "WriteFile", "input: 'path' input: 'text'", "") NODE("read", "ReadFile", "input: 'path'", "")
-
-/* A path in the folder of this test; a few are valid at a time. */
-static const char *at(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static const char *at(const char *format, ...)
-{
-  static char paths[32][600];
-  static int next;
-  char *path = paths[next++ % 32];
-  size_t n = (size_t)snprintf(path, sizeof paths[0], "%s/", tap_scratch_dir());
-  va_list args;
-  va_start(args, format);
-  vsnprintf(path + n, sizeof paths[0] - n, format, args);
-  va_end(args);
-  return path;
-}
 
 static void put(const char *path)
 {
@@ -40,8 +24,8 @@ static void make_folders(void)
 {
   static const char *const folders[] = { "in", "in/deep", "in2", "out" };
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-    mkdir(at("%s", folders[i]), 0777);
-    put(at("%s/file", folders[i]));
+    mkdir(tap_scratch_path("%s", folders[i]), 0777);
+    put(tap_scratch_path("%s/file", folders[i]));
   }
 }
 
@@ -77,13 +61,13 @@ static void folders__without_them_a_graph_uses_no_file(void)
 {
   ts t;
   open_with(&t, NULL, NULL);
-  CHECK_STATUS(reading(&t, at("in/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), at("in/file"));
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), tap_scratch_path("in/file"));
   CHECK_CONTAINS(tn_error_message(&t.err), "the session option read_folders allows no folder");
-  CHECK_STATUS(reading(&t, at("in/absent")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(writing(&t, at("in/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/absent")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("in/new")), TN_PERMISSION_DENIED, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "the session option write_folders allows no folder");
-  CHECK_INT(access(at("in/new"), F_OK), -1);
+  CHECK_INT(access(tap_scratch_path("in/new"), F_OK), -1);
   ts_fini(&t);
 }
 
@@ -91,17 +75,17 @@ static void folders__without_them_a_graph_uses_no_file(void)
 static void folders__a_read_folder_is_read_only(void)
 {
   ts t;
-  open_with(&t, at("in"), NULL);
-  CHECK_OK(reading(&t, at("in/file")), &t.err);
-  CHECK_OK(reading(&t, at("in/deep/file")), &t.err);
-  CHECK_OK(reading(&t, at("out/../in//./deep/../file")), &t.err);
-  CHECK_STATUS(reading(&t, at("in/absent")), TN_NOT_FOUND, &t.err);
-  CHECK_STATUS(writing(&t, at("in/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(writing(&t, at("in/new")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(reading(&t, at("in2/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(reading(&t, at("in/../out/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), at("out/file"));
-  CHECK_CONTAINS(tn_error_message(&t.err), at("in'"));
+  open_with(&t, tap_scratch_path("in"), NULL);
+  CHECK_OK(reading(&t, tap_scratch_path("in/file")), &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("in/deep/file")), &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("out/../in//./deep/../file")), &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/absent")), TN_NOT_FOUND, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("in/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("in/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in2/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/../out/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), tap_scratch_path("out/file"));
+  CHECK_CONTAINS(tn_error_message(&t.err), tap_scratch_path("in'"));
   CHECK_STATUS(reading(&t, "/etc/passwd"), TN_PERMISSION_DENIED, &t.err);
   ts_fini(&t);
 }
@@ -110,14 +94,14 @@ static void folders__a_read_folder_is_read_only(void)
 static void folders__a_write_folder_may_also_be_read(void)
 {
   ts t;
-  open_with(&t, NULL, at("made/later"));
-  CHECK_STATUS(writing(&t, at("made/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_OK(writing(&t, at("made/later/and/file")), &t.err);
-  CHECK_OK(reading(&t, at("made/later/and/file")), &t.err);
-  CHECK_STATUS(writing(&t, at("made/later/../file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(writing(&t, at("made/later/none/../../../file")), TN_NOT_FOUND, &t.err);
-  CHECK_INT(access(at("made/file"), F_OK), -1);
-  CHECK_INT(access(at("file"), F_OK), -1);
+  open_with(&t, NULL, tap_scratch_path("made/later"));
+  CHECK_STATUS(writing(&t, tap_scratch_path("made/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_OK(writing(&t, tap_scratch_path("made/later/and/file")), &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("made/later/and/file")), &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("made/later/../file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("made/later/none/../../../file")), TN_NOT_FOUND, &t.err);
+  CHECK_INT(access(tap_scratch_path("made/file"), F_OK), -1);
+  CHECK_INT(access(tap_scratch_path("file"), F_OK), -1);
   ts_fini(&t);
 }
 
@@ -125,23 +109,23 @@ static void folders__a_write_folder_may_also_be_read(void)
 static void folders__links_do_not_lead_out(void)
 {
   ts t;
-  open_with(&t, NULL, at("in"));
-  REQUIRE_INT(symlink(at("out/file"), at("in/link")), 0);
-  REQUIRE_INT(symlink("../out", at("in/folder")), 0);
-  REQUIRE_INT(symlink(at("out/new"), at("in/dangling")), 0);
-  REQUIRE_INT(symlink("loop", at("in/loop")), 0);
-  REQUIRE_INT(symlink("deep/file", at("in/inside")), 0);
-  REQUIRE_INT(symlink(at("in"), at("out/back")), 0);
-  CHECK_STATUS(reading(&t, at("in/link")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), at("out/file"));
-  CHECK_STATUS(reading(&t, at("in/folder/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(writing(&t, at("in/folder/new")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(writing(&t, at("in/dangling")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(writing(&t, at("in/folder/none/new")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(reading(&t, at("in/loop")), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_INT(access(at("out/new"), F_OK), -1);
-  CHECK_OK(reading(&t, at("in/inside")), &t.err);
-  CHECK_OK(reading(&t, at("out/back/file")), &t.err);
+  open_with(&t, NULL, tap_scratch_path("in"));
+  REQUIRE_INT(symlink(tap_scratch_path("out/file"), tap_scratch_path("in/link")), 0);
+  REQUIRE_INT(symlink("../out", tap_scratch_path("in/folder")), 0);
+  REQUIRE_INT(symlink(tap_scratch_path("out/new"), tap_scratch_path("in/dangling")), 0);
+  REQUIRE_INT(symlink("loop", tap_scratch_path("in/loop")), 0);
+  REQUIRE_INT(symlink("deep/file", tap_scratch_path("in/inside")), 0);
+  REQUIRE_INT(symlink(tap_scratch_path("in"), tap_scratch_path("out/back")), 0);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/link")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), tap_scratch_path("out/file"));
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/folder/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("in/folder/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("in/dangling")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("in/folder/none/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/loop")), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_INT(access(tap_scratch_path("out/new"), F_OK), -1);
+  CHECK_OK(reading(&t, tap_scratch_path("in/inside")), &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("out/back/file")), &t.err);
   ts_fini(&t);
 }
 
@@ -149,12 +133,12 @@ static void folders__links_do_not_lead_out(void)
 static void folders__a_single_file_can_be_allowed(void)
 {
   ts t;
-  open_with(&t, at("in/file"), at("out/new"));
-  CHECK_OK(reading(&t, at("in/file")), &t.err);
-  CHECK_STATUS(reading(&t, at("in/deep/file")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_OK(writing(&t, at("out/new")), &t.err);
-  CHECK_STATUS(writing(&t, at("out/newer")), TN_PERMISSION_DENIED, &t.err);
-  unlink(at("out/new"));
+  open_with(&t, tap_scratch_path("in/file"), tap_scratch_path("out/new"));
+  CHECK_OK(reading(&t, tap_scratch_path("in/file")), &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("in/deep/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_OK(writing(&t, tap_scratch_path("out/new")), &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("out/newer")), TN_PERMISSION_DENIED, &t.err);
+  unlink(tap_scratch_path("out/new"));
   ts_fini(&t);
 }
 
@@ -163,13 +147,13 @@ static void folders__a_star_allows_all_files(void)
 {
   ts t;
   open_with(&t, "*", NULL);
-  CHECK_OK(reading(&t, at("out/file")), &t.err);
-  CHECK_STATUS(writing(&t, at("out/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("out/file")), &t.err);
+  CHECK_STATUS(writing(&t, tap_scratch_path("out/new")), TN_PERMISSION_DENIED, &t.err);
   ts_fini(&t);
   open_with(&t, NULL, "/");
-  CHECK_OK(reading(&t, at("out/file")), &t.err);
-  CHECK_OK(writing(&t, at("out/new")), &t.err);
-  unlink(at("out/new"));
+  CHECK_OK(reading(&t, tap_scratch_path("out/file")), &t.err);
+  CHECK_OK(writing(&t, tap_scratch_path("out/new")), &t.err);
+  unlink(tap_scratch_path("out/new"));
   ts_fini(&t);
 }
 
@@ -180,26 +164,26 @@ static void folders__the_options_are_lists(void)
   char text[1400];
   const char *item = NULL;
   make_folders();
-  mkdir(at("a,b"), 0777);
-  put(at("a,b/file"));
+  mkdir(tap_scratch_path("a,b"), 0777);
+  put(tap_scratch_path("a,b/file"));
   ts_init(&t, 1);
   CHECK_STATUS(tn_session_options_add_read_folder(t.options, "", &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_session_options_add_write_folder(t.options, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "write_folders");
   CHECK_STATUS(tn_session_options_parse(t.options, "read_folders", "a,,b", &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "wanted a folder");
-  snprintf(text, sizeof text, "%s,%s/a\\,b,%s", at("in"), tap_scratch_dir(), at("in"));
+  snprintf(text, sizeof text, "%s,%s/a\\,b,%s", tap_scratch_path("in"), tap_scratch_dir(), tap_scratch_path("in"));
   CHECK_OK(tn_session_options_parse(t.options, "read_folders", text, &t.err), &t.err);
-  CHECK_OK(tn_session_options_add_read_folder(t.options, at("in"), &t.err), &t.err);
+  CHECK_OK(tn_session_options_add_read_folder(t.options, tap_scratch_path("in"), &t.err), &t.err);
   CHECK_OK(tn_session_options_get_item(t.options, "read_folders", 1, &item, NULL, &t.err), &t.err);
-  CHECK_STR(item, at("a,b"));
+  CHECK_STR(item, tap_scratch_path("a,b"));
   CHECK_INT(tn_session_options_get_item(t.options, "read_folders", 2, &item, NULL, NULL), TN_OUT_OF_RANGE);
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   REQUIRE_OK(tn_graph_import(t.graph, FILES, strlen(FILES), &options, &t.err), &t.err);
   ts_start(&t);
-  CHECK_OK(reading(&t, at("a,b/file")), &t.err);
-  CHECK_OK(reading(&t, at("in/file")), &t.err);
-  CHECK_STATUS(reading(&t, at("out/file")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("a,b/file")), &t.err);
+  CHECK_OK(reading(&t, tap_scratch_path("in/file")), &t.err);
+  CHECK_STATUS(reading(&t, tap_scratch_path("out/file")), TN_PERMISSION_DENIED, &t.err);
   ts_fini(&t);
 }
 
@@ -207,11 +191,11 @@ static void folders__the_options_are_lists(void)
 static void folders__hold_in_partial_runs(void)
 {
   static const char *const name = "path", *const fetch = "read:0";
-  const char *path = at("in/file");
+  const char *path = tap_scratch_path("in/file");
   ts t;
   tn_partial_run run;
   tn_tensor *feed = NULL, *out = NULL;
-  open_with(&t, at("out"), NULL);
+  open_with(&t, tap_scratch_path("out"), NULL);
   REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &path, NULL, &feed, NULL), NULL);
   REQUIRE_OK(tn_session_partial_setup(t.session, NULL, &name, 1, &fetch, 1, NULL, 0, &run, &t.err), &t.err);
   CHECK_STATUS(tn_session_partial_run(t.session, run, &name, &feed, 1, &fetch, &out, 1, &t.err), TN_PERMISSION_DENIED,
@@ -244,13 +228,13 @@ static void folders__hold_in_eager_sessions(void)
   FOR_RUNTIMES(r)
   {
     te_open(&t, r, TN_EAGER_ON_SAFE_POINTS);
-    CHECK_STATUS(read_eagerly(&t, at("in/file")), TN_PERMISSION_DENIED, &t.err);
+    CHECK_STATUS(read_eagerly(&t, tap_scratch_path("in/file")), TN_PERMISSION_DENIED, &t.err);
     te_fini(&t);
     te_init(&t, r, TN_EAGER_ON_SAFE_POINTS);
-    REQUIRE_OK(tn_session_options_add_read_folder(t.session_options, at("in"), &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_add_read_folder(t.session_options, tap_scratch_path("in"), &t.err), &t.err);
     te_start(&t);
-    CHECK_OK(read_eagerly(&t, at("in/file")), &t.err);
-    CHECK_STATUS(read_eagerly(&t, at("out/file")), TN_PERMISSION_DENIED, &t.err);
+    CHECK_OK(read_eagerly(&t, tap_scratch_path("in/file")), &t.err);
+    CHECK_STATUS(read_eagerly(&t, tap_scratch_path("out/file")), TN_PERMISSION_DENIED, &t.err);
     te_fini(&t);
   }
 }
@@ -287,7 +271,7 @@ static void folders__survive_every_failed_allocation(void)
 {
   make_folders();
   ts_register_ops();
-  tn_test_oom_sweep(open_and_read, (void *)at("out/../in/file"));
+  tn_test_oom_sweep(open_and_read, (void *)tap_scratch_path("out/../in/file"));
 }
 
 TAP_MAIN(TAP_TEST(folders__without_them_a_graph_uses_no_file), TAP_TEST(folders__a_read_folder_is_read_only),

@@ -3,7 +3,6 @@
 #include "conformance/support/op_kit.h"
 
 #include <dirent.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -48,21 +47,6 @@
   RESTORE("load_bad", "p", "only_f", "bad", "type: DT_FLOAT")
 
 /* ---- helpers ---- */
-
-/* A path in the folder of this test; some are valid at a time. */
-static const char *at(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static const char *at(const char *format, ...)
-{
-  static char paths[16][600];
-  static int next;
-  char *path = paths[next++ % 16];
-  size_t n = (size_t)snprintf(path, sizeof paths[0], "%s/", tap_scratch_dir());
-  va_list args;
-  va_start(args, format);
-  vsnprintf(path + n, sizeof paths[0] - n, format, args);
-  va_end(args);
-  return path;
-}
 
 /* Runs a step with p fed; the fetch is optional. */
 static tn_status with(ts *t, const char *path, const char *fetch, const char *target, tn_tensor **out)
@@ -139,14 +123,14 @@ static void checkpoints__values_are_saved_and_restored(void)
   {
     ts t;
     tn_tensor *out;
-    const char *text, *prefix = at("round%d/model", level);
+    const char *text, *prefix = tap_scratch_path("round%d/model", level);
     size_t n = 0;
     ops_open_text_in(&t, tap_scratch_dir(), VALUES WHOLE);
     CHECK_STR(load(&t, "load:3", prefix), "NOT_FOUND");
     REQUIRE_OK(run(&t, "save", prefix), &t.err);
-    check_file_is_there(at("round%d/model.index", level));
-    check_file_is_there(at("round%d/model.data-00000-of-00001", level));
-    CHECK_INT(count_files(at("round%d", level), ""), 2);
+    check_file_is_there(tap_scratch_path("round%d/model.index", level));
+    check_file_is_there(tap_scratch_path("round%d/model.data-00000-of-00001", level));
+    CHECK_INT(count_files(tap_scratch_path("round%d", level), ""), 2);
     CHECK_STR(load(&t, "load:3", prefix), "[2,3] 1 2 3 4 5 6");
     CHECK_STR(load(&t, "load:2", prefix), "[2] -7 9");
     CHECK_STR(load(&t, "load:0", prefix), "[0,3]");
@@ -163,7 +147,7 @@ static void checkpoints__values_are_saved_and_restored(void)
 static void checkpoints__errors_name_the_tensor(void)
 {
   ts t;
-  const char *prefix = at("errors");
+  const char *prefix = tap_scratch_path("errors");
   ops_open_text_in(&t, tap_scratch_dir(), VALUES WHOLE);
   REQUIRE_OK(run(&t, "save", prefix), &t.err);
   CHECK_STR(load(&t, "load_lost:0", prefix), "NOT_FOUND");
@@ -177,12 +161,12 @@ static void checkpoints__errors_name_the_tensor(void)
   CHECK_STR(load(&t, "load_beyond:0", prefix), "INVALID_ARGUMENT");
   CHECK_STR(load(&t, "load_bad:0", prefix), "INVALID_ARGUMENT");
   CHECK_CONTAINS(tn_error_message(&t.err), "two by three");
-  CHECK_STR(load(&t, "load_piece:0", at("absent")), "NOT_FOUND");
-  mkdir(at("errors.folder"), 0777);
-  CHECK_STR(load(&t, "load_piece:0", at("errors.folder")), "DATA_LOSS");
+  CHECK_STR(load(&t, "load_piece:0", tap_scratch_path("absent")), "NOT_FOUND");
+  mkdir(tap_scratch_path("errors.folder"), 0777);
+  CHECK_STR(load(&t, "load_piece:0", tap_scratch_path("errors.folder")), "DATA_LOSS");
   CHECK_STR(load(&t, "load_piece:0", ""), "INVALID_ARGUMENT");
-  CHECK_STATUS(run(&t, "save", at("no/such/folder/model")), TN_NOT_FOUND, &t.err);
-  CHECK_STATUS(run(&t, "save", at("errors.index/model")), TN_FAILED_PRECONDITION, &t.err);
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("no/such/folder/model")), TN_NOT_FOUND, &t.err);
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("errors.index/model")), TN_FAILED_PRECONDITION, &t.err);
   CHECK_STATUS(run(&t, "save_wrong", prefix), TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "is of a slice of shape [1,2], the value has shape [2,3]");
   CHECK_STATUS(run(&t, "save_count", prefix), TN_INVALID_ARGUMENT, &t.err);
@@ -193,18 +177,18 @@ static void checkpoints__errors_name_the_tensor(void)
 static void checkpoints__a_failed_save_leaves_the_former_one(void)
 {
   ts t;
-  const char *prefix = at("kept/model");
+  const char *prefix = tap_scratch_path("kept/model");
   ops_open_text_in(&t, tap_scratch_dir(), VALUES WHOLE);
   REQUIRE_OK(run(&t, "save", prefix), &t.err);
   CHECK_STATUS(run(&t, "save_twice", prefix), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(run(&t, "save_wrong", prefix), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STR(load(&t, "load:3", prefix), "[2,3] 1 2 3 4 5 6");
-  CHECK_INT(count_files(at("kept"), ""), 2);
+  CHECK_INT(count_files(tap_scratch_path("kept"), ""), 2);
   for (int i = 0; i < 3; i++) {
     CHECK_OK(run(&t, "save", prefix), &t.err); /* replaces it */
     CHECK_STR(load(&t, "load:3", prefix), "[2,3] 1 2 3 4 5 6");
-    CHECK_INT(count_files(at("kept"), "."), 0);
-    CHECK(count_files(at("kept"), "") <= 3);
+    CHECK_INT(count_files(tap_scratch_path("kept"), "."), 0);
+    CHECK(count_files(tap_scratch_path("kept"), "") <= 3);
   }
   ts_fini(&t);
 }
@@ -226,13 +210,13 @@ static void checkpoints__slices_make_up_a_tensor(void)
   ops_open_text_in(&t, tap_scratch_dir(), VALUES HALVES);
   CHECK_STR(ops_shape_of(&t, "load_middle", 0), "[2,2]");
   CHECK_STR(ops_shape_of(&t, "load_v", 0), "?");
-  REQUIRE_OK(run(&t, "save_both", at("both")), &t.err);
-  CHECK_STR(load(&t, "load_v:0", at("both")), "[4,3] 1 2 3 4 5 6 1 2 3 4 5 6");
-  CHECK_STR(load(&t, "load_middle:0", at("both")), "[2,2] 5 6 2 3");
-  REQUIRE_OK(run(&t, "save_upper", at("upper")), &t.err);
-  CHECK_STR(load(&t, "load_inside:0", at("upper")), "[1,3] 4 5 6");
-  CHECK_STR(load(&t, "load_middle:0", at("upper")), "INVALID_ARGUMENT");
-  CHECK_STR(load(&t, "load_v:0", at("upper")), "INVALID_ARGUMENT");
+  REQUIRE_OK(run(&t, "save_both", tap_scratch_path("both")), &t.err);
+  CHECK_STR(load(&t, "load_v:0", tap_scratch_path("both")), "[4,3] 1 2 3 4 5 6 1 2 3 4 5 6");
+  CHECK_STR(load(&t, "load_middle:0", tap_scratch_path("both")), "[2,2] 5 6 2 3");
+  REQUIRE_OK(run(&t, "save_upper", tap_scratch_path("upper")), &t.err);
+  CHECK_STR(load(&t, "load_inside:0", tap_scratch_path("upper")), "[1,3] 4 5 6");
+  CHECK_STR(load(&t, "load_middle:0", tap_scratch_path("upper")), "INVALID_ARGUMENT");
+  CHECK_STR(load(&t, "load_v:0", tap_scratch_path("upper")), "INVALID_ARGUMENT");
   CHECK_CONTAINS(tn_error_message(&t.err), "the slices of tensor 'v' in checkpoint");
   ts_fini(&t);
 }
@@ -262,7 +246,7 @@ static void checkpoints__slices_make_up_a_tensor(void)
 static void checkpoints__parts_are_merged(void)
 {
   ts t;
-  const char *prefix = at("merged"), *text;
+  const char *prefix = tap_scratch_path("merged"), *text;
   size_t n;
   tn_tensor *name;
   ops_open_text_in(&t, tap_scratch_dir(), VALUES SHARDS);
@@ -281,8 +265,8 @@ static void checkpoints__parts_are_merged(void)
   CHECK_STATUS(run(&t, "merge", prefix), TN_INVALID_ARGUMENT, &t.err);
   REQUIRE_OK(run(&t, "save1", prefix), &t.err);
   REQUIRE_OK(run(&t, "merge", prefix), &t.err);
-  CHECK_INT(count_files(at("merged_temp"), ""), -1);
-  check_file_is_there(at("merged.data-00001-of-00002"));
+  CHECK_INT(count_files(tap_scratch_path("merged_temp"), ""), -1);
+  check_file_is_there(tap_scratch_path("merged.data-00001-of-00002"));
   CHECK_STR(load(&t, "load01:0", prefix), "[2,3] 1 2 3 4 5 6");
   CHECK_STR(load(&t, "load01:1", prefix), "[2] -7 9");
   CHECK_STATUS(run(&t, "merge_itself", prefix), TN_INVALID_ARGUMENT, &t.err);
@@ -293,7 +277,7 @@ static void checkpoints__parts_are_merged(void)
 static void checkpoints__missing_parts_may_be_left_out(void)
 {
   ts t;
-  const char *prefix = at("half");
+  const char *prefix = tap_scratch_path("half");
   ops_open_text_in(&t, tap_scratch_dir(), VALUES SHARDS);
   REQUIRE_OK(run(&t, "save0", prefix), &t.err);
   REQUIRE_OK(run(&t, "merge_there", prefix), &t.err);
@@ -330,7 +314,8 @@ static void checkpoints__missing_parts_may_be_left_out(void)
 static void checkpoints__of_version_1_are_one_file(void)
 {
   ts t;
-  const char *path = at("old.ckpt"), *rows = at("rows.ckpt"), *row = at("row.ckpt");
+  const char *path = tap_scratch_path("old.ckpt"), *rows = tap_scratch_path("rows.ckpt"),
+             *row = tap_scratch_path("row.ckpt");
   ops_open_text_in(&t, tap_scratch_dir(), VALUES OLD);
   CHECK_STR(load(&t, "load:0", path), "NOT_FOUND");
   REQUIRE_OK(run(&t, "save", path), &t.err);
@@ -349,8 +334,8 @@ static void checkpoints__of_version_1_are_one_file(void)
   CHECK_STR(load(&t, "load_cross:0", rows), "[2,1] 5 2");
   REQUIRE_OK(run(&t, "save_row", row), &t.err);
   CHECK_STR(load(&t, "load_cross:0", row), "INVALID_ARGUMENT");
-  REQUIRE_OK(run(&t, "save2", at("new")), &t.err);
-  CHECK_STR(load(&t, "load:0", at("new")), "NOT_FOUND"); /* Restore reads version 1 only */
+  REQUIRE_OK(run(&t, "save2", tap_scratch_path("new")), &t.err);
+  CHECK_STR(load(&t, "load:0", tap_scratch_path("new")), "NOT_FOUND"); /* Restore reads version 1 only */
   ts_fini(&t);
 }
 
@@ -360,34 +345,36 @@ static void checkpoints__of_version_1_are_one_file(void)
 static void checkpoints__are_kept_in_the_folders_of_the_session(void)
 {
   ts t;
-  const char *in = at("mine"), *out = at("theirs");
+  const char *in = tap_scratch_path("mine"), *out = tap_scratch_path("theirs");
   mkdir(in, 0777);
   mkdir(out, 0777);
   ops_open_text_in(&t, tap_scratch_dir(), VALUES SHARDS WHOLE);
-  REQUIRE_OK(run(&t, "save", at("theirs/model")), &t.err);
+  REQUIRE_OK(run(&t, "save", tap_scratch_path("theirs/model")), &t.err);
   ts_fini(&t);
 
   ops_open_text_in(&t, in, VALUES SHARDS WHOLE);
-  CHECK_STR(load(&t, "load_piece:0", at("theirs/model")), "PERMISSION_DENIED");
-  CHECK_CONTAINS(tn_error_message(&t.err), at("theirs/model"));
+  CHECK_STR(load(&t, "load_piece:0", tap_scratch_path("theirs/model")), "PERMISSION_DENIED");
+  CHECK_CONTAINS(tn_error_message(&t.err), tap_scratch_path("theirs/model"));
   CHECK_CONTAINS(tn_error_message(&t.err), "option read_folders allows");
-  CHECK_STATUS(run(&t, "save", at("theirs/new")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(run(&t, "save", at("mine/../theirs/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("theirs/new")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("mine/../theirs/new")), TN_PERMISSION_DENIED, &t.err);
   CHECK_STATUS(run(&t, "save", in), TN_PERMISSION_DENIED, &t.err); /* its files would be beside the folder */
-  CHECK_STATUS(run(&t, "save", at("mine/")), TN_OK, &t.err);
-  check_file_is_there(at("mine/.index"));
-  CHECK_STATUS(run(&t, "merge_itself", at("theirs/model")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("mine/")), TN_OK, &t.err);
+  check_file_is_there(tap_scratch_path("mine/.index"));
+  CHECK_STATUS(run(&t, "merge_itself", tap_scratch_path("theirs/model")), TN_PERMISSION_DENIED, &t.err);
   CHECK_INT(count_files(out, ""), 2);
 
-  REQUIRE_OK(run(&t, "save", at("mine/model")), &t.err);
-  unlink(at("mine/model.data-00000-of-00001"));
-  REQUIRE_INT(symlink(at("theirs/model.data-00000-of-00001"), at("mine/model.data-00000-of-00001")), 0);
-  CHECK_STR(load(&t, "load_piece:0", at("mine/model")), "PERMISSION_DENIED");
-  CHECK_CONTAINS(tn_error_message(&t.err), at("theirs/model.data-00000-of-00001"));
-  CHECK_STATUS(run(&t, "save", at("mine/model")), TN_PERMISSION_DENIED, &t.err);
-  REQUIRE_INT(symlink("../theirs", at("mine/link")), 0);
-  CHECK_STR(load(&t, "load_piece:0", at("mine/link/model")), "PERMISSION_DENIED");
-  CHECK_STATUS(run(&t, "save", at("mine/link/new")), TN_PERMISSION_DENIED, &t.err);
+  REQUIRE_OK(run(&t, "save", tap_scratch_path("mine/model")), &t.err);
+  unlink(tap_scratch_path("mine/model.data-00000-of-00001"));
+  REQUIRE_INT(
+      symlink(tap_scratch_path("theirs/model.data-00000-of-00001"), tap_scratch_path("mine/model.data-00000-of-00001")),
+      0);
+  CHECK_STR(load(&t, "load_piece:0", tap_scratch_path("mine/model")), "PERMISSION_DENIED");
+  CHECK_CONTAINS(tn_error_message(&t.err), tap_scratch_path("theirs/model.data-00000-of-00001"));
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("mine/model")), TN_PERMISSION_DENIED, &t.err);
+  REQUIRE_INT(symlink("../theirs", tap_scratch_path("mine/link")), 0);
+  CHECK_STR(load(&t, "load_piece:0", tap_scratch_path("mine/link/model")), "PERMISSION_DENIED");
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("mine/link/new")), TN_PERMISSION_DENIED, &t.err);
   ts_fini(&t);
 }
 
@@ -396,33 +383,33 @@ static void checkpoints__can_be_read_without_being_writable(void)
 {
   ts t;
   tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };
-  mkdir(at("fixed"), 0777);
+  mkdir(tap_scratch_path("fixed"), 0777);
   ops_open_text_in(&t, tap_scratch_dir(), VALUES WHOLE);
-  REQUIRE_OK(run(&t, "save", at("fixed/model")), &t.err);
+  REQUIRE_OK(run(&t, "save", tap_scratch_path("fixed/model")), &t.err);
   ts_fini(&t);
   ts_init(&t, 1);
-  REQUIRE_OK(tn_session_options_add_read_folder(t.options, at("fixed"), &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_add_read_folder(t.options, tap_scratch_path("fixed"), &t.err), &t.err);
   REQUIRE_OK(tn_graph_import(t.graph, VALUES WHOLE, strlen(VALUES WHOLE), &import, &t.err), &t.err);
   ts_start(&t);
-  CHECK_STR(load(&t, "load:2", at("fixed/model")), "[2] -7 9");
-  CHECK_STATUS(run(&t, "save", at("fixed/model")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STR(load(&t, "load:2", tap_scratch_path("fixed/model")), "[2] -7 9");
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("fixed/model")), TN_PERMISSION_DENIED, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "the session option write_folders allows no folder");
-  CHECK_STR(load(&t, "load:2", at("fixed/model")), "[2] -7 9");
+  CHECK_STR(load(&t, "load:2", tap_scratch_path("fixed/model")), "[2] -7 9");
   ts_fini(&t);
 }
 
 static void checkpoints__a_folder_without_rights_is_left_alone(void)
 {
   ts t;
-  const char *folder = at("locked");
+  const char *folder = tap_scratch_path("locked");
   if (geteuid() == 0) TAP_SKIP("root may write everywhere");
   mkdir(folder, 0777);
   ops_open_text_in(&t, tap_scratch_dir(), VALUES WHOLE);
-  REQUIRE_OK(run(&t, "save", at("locked/model")), &t.err);
+  REQUIRE_OK(run(&t, "save", tap_scratch_path("locked/model")), &t.err);
   chmod(folder, 0555);
-  CHECK_STATUS(run(&t, "save", at("locked/model")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STATUS(run(&t, "save", at("locked/other")), TN_PERMISSION_DENIED, &t.err);
-  CHECK_STR(load(&t, "load:2", at("locked/model")), "[2] -7 9");
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("locked/model")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STATUS(run(&t, "save", tap_scratch_path("locked/other")), TN_PERMISSION_DENIED, &t.err);
+  CHECK_STR(load(&t, "load:2", tap_scratch_path("locked/model")), "[2] -7 9");
   chmod(folder, 0777);
   CHECK_INT(count_files(folder, ""), 2);
   ts_fini(&t);
@@ -436,36 +423,16 @@ static void checkpoints__a_folder_without_rights_is_left_alone(void)
   RESTORE("again", "same", "turned", "none4", "type: DT_FLOAT type: DT_STRING type: DT_INT64 type: DT_FLOAT")        \
   RESTORE("again_piece", "same", "only_f", "piece", "type: DT_FLOAT")
 
-/* A session on a graph in text form, which may use the folder of this test. */
-static tn_status open_session(const char *text, tn_session **out)
-{
-  tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };
-  tn_graph *graph = NULL;
-  tn_session_options *options = NULL;
-  *out = NULL;
-  tn_status st = tn_graph_create(&graph, NULL);
-  if (st == TN_OK) st = tn_graph_import(graph, text, strlen(text), &import, NULL);
-  if (st == TN_OK) st = tn_session_options_create(&options, NULL);
-  if (st == TN_OK) st = tn_session_options_set_target(options, ts_runtime(), NULL);
-  if (st == TN_OK) st = tn_session_options_set_bool(options, "isolate_session_state", 1, NULL);
-  if (st == TN_OK) st = tn_session_options_add_write_folder(options, tap_scratch_dir(), NULL);
-  if (st == TN_OK) st = tn_session_create(options, out, NULL);
-  if (st == TN_OK) st = tn_session_set_graph(*out, graph, NULL);
-  tn_session_options_destroy(options);
-  tn_graph_unref(graph);
-  return st;
-}
-
 /* Saves into an empty folder, and loads in the same step. */
 static tn_status save_and_load(void *arg)
 {
   static const char *const name = "p", *const fetches[] = { "again:1", "again:3", "again_piece:0" };
-  const char *path = at("sweep/model");
+  const char *path = tap_scratch_path("sweep/model");
   tn_tensor *feed = NULL, *out[3] = { NULL };
   tn_session *session;
   (void)arg;
-  remove_files(at("sweep"));
-  tn_status st = open_session(LIFE, &session);
+  remove_files(tap_scratch_path("sweep"));
+  tn_status st = ts_open_isolated(LIFE, &session);
   if (st == TN_OK) st = tn_tensor_from_strings(NULL, 0, &path, NULL, &feed, NULL);
   if (st == TN_OK) st = tn_session_run(session, NULL, &name, &feed, 1, fetches, out, 3, NULL, 0, NULL, NULL);
   tn_tensor_unref(feed);
@@ -477,11 +444,11 @@ static tn_status save_and_load(void *arg)
 static tn_status save_old(void *arg)
 {
   static const char *const name = "p", *const target = "save_rows", *const fetch = "load_cross:0";
-  const char *path = at("sweep.ckpt");
+  const char *path = tap_scratch_path("sweep.ckpt");
   tn_tensor *feed = NULL, *out = NULL;
   tn_session *session;
   (void)arg;
-  tn_status st = open_session(VALUES OLD, &session);
+  tn_status st = ts_open_isolated(VALUES OLD, &session);
   if (st == TN_OK) st = tn_tensor_from_strings(NULL, 0, &path, NULL, &feed, NULL);
   if (st == TN_OK) st = tn_session_run(session, NULL, &name, &feed, 1, NULL, NULL, 0, &target, 1, NULL, NULL);
   if (st == TN_OK) st = tn_session_run(session, NULL, &name, &feed, 1, &fetch, &out, 1, NULL, 0, NULL, NULL);
@@ -495,8 +462,8 @@ static void checkpoints__survive_every_failed_allocation(void)
 {
   ts_register_ops();
   tn_test_oom_sweep(save_and_load, NULL);
-  CHECK_INT(count_files(at("sweep"), "."), 0);
-  CHECK_INT(count_files(at("sweep"), "model."), 2);
+  CHECK_INT(count_files(tap_scratch_path("sweep"), "."), 0);
+  CHECK_INT(count_files(tap_scratch_path("sweep"), "model."), 2);
 }
 
 static void checkpoints__of_version_1_survive_every_failed_allocation(void)

@@ -95,6 +95,7 @@ tn_status ts_open_isolated(const char *text, tn_session **out)
   if (st == TN_OK) st = tn_session_options_create(&options, NULL);
   if (st == TN_OK) st = tn_session_options_set_target(options, ts_runtime(), NULL);
   if (st == TN_OK) st = tn_session_options_set_bool(options, "isolate_session_state", 1, NULL);
+  if (st == TN_OK) st = tn_session_options_add_write_folder(options, tap_scratch_dir(), NULL);
   if (st == TN_OK) st = tn_session_create(options, out, NULL);
   if (st == TN_OK) st = tn_session_set_graph(*out, graph, NULL);
   tn_session_options_destroy(options);

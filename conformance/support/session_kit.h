@@ -52,8 +52,8 @@ void ts_clean(ts *t, const char *container);
  *   sum = x + y; twice = sum * two; neg = -x; lone = z + two */
 void ts_open(ts *t, int level);
 
-/* For tn_test_oom_sweep: a session with containers of its own on a graph in text form. May fail after setting *out;
- * the caller destroys it. */
+/* For tn_test_oom_sweep: a session with containers of its own on a graph in text form, which may use the folder of the
+ * test's files. May fail after setting *out; the caller destroys it. */
 tn_status ts_open_isolated(const char *text, tn_session **out);
 void ts_usual_graph(tn_graph *graph);
 

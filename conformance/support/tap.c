@@ -209,3 +209,16 @@ const char *tap_scratch_dir(void)
   atexit(remove_scratch);
   return tap.scratch;
 }
+
+const char *tap_scratch_path(const char *format, ...)
+{
+  static char paths[32][600];
+  static unsigned next;
+  char *path = paths[next++ % 32];
+  size_t n = (size_t)snprintf(path, sizeof paths[0], "%s/", tap_scratch_dir());
+  va_list args;
+  va_start(args, format);
+  vsnprintf(path + n, sizeof paths[0] - n, format, args);
+  va_end(args);
+  return path;
+}

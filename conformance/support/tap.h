@@ -140,5 +140,7 @@ const char *tap_build_path(const char *path);
 
 /* A new folder for the files of a test, removed with its contents when the program ends. */
 const char *tap_scratch_dir(void);
+/* A path in that folder. The last 32 stay valid; one thread at a time. */
+const char *tap_scratch_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -308,3 +308,27 @@ const char *tn__getenv(const char *name)
 #endif
   return getenv(name);
 }
+
+/* ---- UTF-8 ---- */
+
+/* The number of bytes of a character by its first byte; 0: no character begins with it. */
+static size_t utf8_length(unsigned char first)
+{
+  if (first < 0x80) return 1;
+  if (first < 0xc2) return 0; /* a continuation byte, or an encoding that is too long */
+  if (first < 0xe0) return 2;
+  if (first < 0xf0) return 3;
+  return first < 0xf5 ? 4 : 0; /* beyond U+10FFFF */
+}
+
+size_t tn__utf8_size(const unsigned char *p, size_t left)
+{
+  size_t n = utf8_length(p[0]);
+  if (n == 0 || n > left) return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((p[i] & 0xc0) != 0x80) return 0;
+  if (p[0] == 0xe0 && p[1] < 0xa0) return 0;
+  if (p[0] == 0xed && p[1] >= 0xa0) return 0;
+  if (p[0] == 0xf0 && p[1] < 0x90) return 0;
+  return p[0] == 0xf4 && p[1] >= 0x90 ? 0 : n;
+}

@@ -47,6 +47,10 @@ char *tn__strdup(const char *text);
 char *tn__strndup(const char *text, size_t size);
 void tn__strfree(char *text);
 
+/* The number of bytes of the character in UTF-8 at p, of which `left` bytes (at least 1) may be read. 0: it is
+ * malformed, that is, cut off, encoded too long, a surrogate, or beyond U+10FFFF. */
+size_t tn__utf8_size(const unsigned char *p, size_t left);
+
 /* Parses the whole slice as a number, independent of the locale. False: not a number, or out of range. */
 bool tn__parse_int(tn__slice text, int64_t *out);
 bool tn__parse_double(tn__slice text, double *out); /* also inf, nan, 1e5 */

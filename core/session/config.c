@@ -94,35 +94,11 @@ static tn_status malformed(const reader *r, const void *at, const char *what)
                       (size_t)((const uint8_t *)at - r->begin), what);
 }
 
-/* The number of bytes of a character by its first byte; 0: no character begins with it. */
-static size_t utf8_length(unsigned char first)
-{
-  if (first < 0x80) return 1;
-  if (first < 0xc2) return 0; /* a continuation byte, or an encoding that is too long */
-  if (first < 0xe0) return 2;
-  if (first < 0xf0) return 3;
-  return first < 0xf5 ? 4 : 0; /* beyond U+10FFFF */
-}
-
-/* The number of bytes of a character in UTF-8. 0 if it is malformed: encoded too long, a surrogate, or beyond
- * U+10FFFF. */
-static size_t utf8_size(const unsigned char *p, size_t left)
-{
-  size_t n = utf8_length(p[0]);
-  if (n == 0 || n > left) return 0;
-  for (size_t i = 1; i < n; i++)
-    if ((p[i] & 0xc0) != 0x80) return 0;
-  if (p[0] == 0xe0 && p[1] < 0xa0) return 0;
-  if (p[0] == 0xed && p[1] >= 0xa0) return 0;
-  if (p[0] == 0xf0 && p[1] < 0x90) return 0;
-  return p[0] == 0xf4 && p[1] >= 0x90 ? 0 : n;
-}
-
 static tn_status check_text(const reader *r, tn__slice text)
 {
   const unsigned char *p = (const unsigned char *)text.data;
   for (size_t i = 0, n; i < text.size; i += n)
-    if ((n = utf8_size(p + i, text.size - i)) == 0) return malformed(r, p + i, "a text is not UTF-8");
+    if ((n = tn__utf8_size(p + i, text.size - i)) == 0) return malformed(r, p + i, "a text is not UTF-8");
   return TN_OK;
 }
 

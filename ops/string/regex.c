@@ -124,7 +124,7 @@ static tn_status add_set(parser *p, tn__char_set *set, int32_t *number)
 
 static tn_status emit_set(parser *p, tn__char_set *set)
 {
-  int32_t number;
+  int32_t number = 0;
   tn_status st = add_set(p, set, &number);
   begin_atom(p, false);
   return st == TN_OK ? emit(p, TN__RE_SET, number, 0) : st;

@@ -160,7 +160,7 @@ static bool step(tn__re_run *run, uint32_t c, size_t at, size_t position, bool w
   run->next.n = 0;
   for (size_t i = 0; i < now->n; i++) {
     const tn__re_code *code = &run->re->code[now->members[i]];
-    const size_t *own = now->slots + i * run->n_slots;
+    const size_t *own = bytes > 0 ? now->slots + i * run->n_slots : NULL;
     bool passes = code->op == TN__RE_CHAR ? (uint32_t)code->x == c
                                           : code->op == TN__RE_SET && tn__char_set_has(&run->re->sets[code->x], c);
     if (passes && c != NO_CHAR) {

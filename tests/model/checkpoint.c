@@ -18,18 +18,9 @@
 
 static tn_error err;
 
-static const char *scratch(const char *name)
-{
-  static char paths[8][300];
-  static unsigned next;
-  char *path = paths[next++ % 8];
-  snprintf(path, sizeof(paths[0]), "%s/%s", tap_scratch_dir(), name);
-  return path;
-}
-
 static const char *folder(const char *name)
 {
-  const char *path = scratch(name);
+  const char *path = tap_scratch_path("%s", name);
   REQUIRE_INT(mkdir(path, 0777), 0);
   return path;
 }
@@ -123,7 +114,7 @@ static void check_not_opened(const char *path, tn_status status, const char *why
 
 static void checkpoint__what_is_no_checkpoint_is_not_opened(void)
 {
-  check_not_opened(scratch("nothing"), TN_NOT_FOUND, "nothing'");
+  check_not_opened(tap_scratch_path("nothing"), TN_NOT_FOUND, "nothing'");
   check_not_opened(folder("empty"), TN_NOT_FOUND, "empty");
   check_not_opened(NULL, TN_INVALID_ARGUMENT, "path is NULL");
   CHECK_STATUS(tn_checkpoint_open("x", NULL, NULL), TN_INVALID_ARGUMENT, NULL);
@@ -142,8 +133,8 @@ static void checkpoint__entries_are_in_the_order_of_their_keys(void)
   } wanted[] = { { "a/floats", TN_FLOAT, 2, sizeof floats },
                  { "b/numbers", TN_INT64, 1, sizeof numbers },
                  { "c/text", TN_STRING, 0, 1 + 4 + 9 } };
-  save_three(scratch("entries"), NULL);
-  tn_checkpoint *c = open_checkpoint(scratch("entries"));
+  save_three(tap_scratch_path("entries"), NULL);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("entries"));
   REQUIRE_INT(tn_checkpoint_count(c), 3);
   for (size_t i = 0; i < 3; i++) {
     tn_checkpoint_entry at = { .struct_size = sizeof at }, found = { .struct_size = sizeof found };
@@ -169,8 +160,8 @@ static void checkpoint__entries_are_in_the_order_of_their_keys(void)
 static void checkpoint__a_shorter_entry_is_not_overrun(void)
 {
   tn_checkpoint_entry e;
-  save_three(scratch("short"), NULL);
-  tn_checkpoint *c = open_checkpoint(scratch("short"));
+  save_three(tap_scratch_path("short"), NULL);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("short"));
   memset(&e, 0x55, sizeof e);
   e.struct_size = TN_SIZE_TO(tn_checkpoint_entry, key);
   CHECK_OK(tn_checkpoint_at(c, 0, &e, &err), &err);
@@ -181,8 +172,8 @@ static void checkpoint__a_shorter_entry_is_not_overrun(void)
 
 static void checkpoint__an_unknown_key_names_the_nearest_one(void)
 {
-  save_three(scratch("near"), NULL);
-  tn_checkpoint *c = open_checkpoint(scratch("near"));
+  save_three(tap_scratch_path("near"), NULL);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("near"));
   tn_checkpoint_entry e = { .struct_size = sizeof e };
   tn_tensor *t = (tn_tensor *)&err;
   CHECK_STATUS(tn_checkpoint_find(c, "a/float", &e, &err), TN_NOT_FOUND, NULL);
@@ -198,8 +189,8 @@ static void checkpoint__an_unknown_key_names_the_nearest_one(void)
 static void checkpoint__tensors_outlive_the_checkpoint(void)
 {
   tn_tensor *t = NULL;
-  save_three(scratch("outlive"), NULL);
-  tn_checkpoint *c = open_checkpoint(scratch("outlive"));
+  save_three(tap_scratch_path("outlive"), NULL);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("outlive"));
   REQUIRE_OK(tn_checkpoint_read(c, "a/floats", &t, &err), &err);
   tn_checkpoint_close(c);
   check_floats(t);
@@ -212,8 +203,9 @@ static void checkpoint__reads_many_or_none(void)
   tn_tensor *t[3] = { NULL };
   const char *text;
   size_t size;
-  save_three(scratch("many"), &(tn_checkpoint_options){ .struct_size = sizeof(tn_checkpoint_options), .shards = 2 });
-  tn_checkpoint *c = open_checkpoint(scratch("many"));
+  save_three(tap_scratch_path("many"),
+             &(tn_checkpoint_options){ .struct_size = sizeof(tn_checkpoint_options), .shards = 2 });
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("many"));
   REQUIRE_OK(tn_checkpoint_read_many(c, keys, 3, t, &err), &err);
   check_floats(t[1]);
   for (int i = 0; i < 3; i += 2) {
@@ -234,9 +226,9 @@ static void checkpoint__a_missing_data_file_is_named(void)
 {
   tn_tensor *t = NULL;
   char data[320];
-  save_three(scratch("gone"), NULL);
-  tn_checkpoint *c = open_checkpoint(scratch("gone"));
-  snprintf(data, sizeof data, "%s.data-00000-of-00001", scratch("gone"));
+  save_three(tap_scratch_path("gone"), NULL);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("gone"));
+  snprintf(data, sizeof data, "%s.data-00000-of-00001", tap_scratch_path("gone"));
   REQUIRE_INT(unlink(data), 0);
   CHECK_STATUS(tn_checkpoint_read(c, "a/floats", &t, &err), TN_NOT_FOUND, NULL);
   CHECK_CONTAINS(tn_error_message(&err), "gone.data-00000-of-00001");
@@ -317,8 +309,8 @@ static void checkpoint__paths_lead_to_keys(void)
                 { "model/me/table:table-values", "model/table-values" },
                 { "sgd:momentum(model/w%2Fraw)", "slot" } };
   const char *key;
-  save_objects(scratch("objects"), 5);
-  tn_checkpoint *c = open_checkpoint(scratch("objects"));
+  save_objects(tap_scratch_path("objects"), 5);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("objects"));
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     CHECK_OK(tn_checkpoint_resolve(c, paths[i].path, &key, &err), &err);
     CHECK_STR(key, paths[i].key);
@@ -335,8 +327,8 @@ static void checkpoint__lists_paths(void)
 {
   const char *path, *key, *again;
   size_t of_w = 0, of_keys = 0, of_slot = 0;
-  save_objects(scratch("list"), 5);
-  tn_checkpoint *c = open_checkpoint(scratch("list"));
+  save_objects(tap_scratch_path("list"), 5);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("list"));
   size_t n = tn_checkpoint_path_count(c);
   for (size_t i = 0; i < n; i++) {
     REQUIRE_OK(tn_checkpoint_path_at(c, i, &path, &key, &err), &err);
@@ -359,8 +351,8 @@ static void checkpoint__lists_paths(void)
 static void checkpoint__without_an_object_graph_there_are_no_paths(void)
 {
   const char *key, *path;
-  save_three(scratch("plain"), NULL);
-  tn_checkpoint *c = open_checkpoint(scratch("plain"));
+  save_three(tap_scratch_path("plain"), NULL);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("plain"));
   CHECK_INT(tn_checkpoint_path_count(c), 0);
   CHECK_STATUS(tn_checkpoint_path_at(c, 0, &path, &key, &err), TN_OUT_OF_RANGE, NULL);
   CHECK_STATUS(tn_checkpoint_resolve(c, "a/floats", &key, &err), TN_FAILED_PRECONDITION, NULL);
@@ -372,8 +364,8 @@ static void checkpoint__a_damaged_object_graph_leaves_the_tensors(void)
 {
   const char *path, *key;
   tn_tensor *t = NULL;
-  save_objects(scratch("bad"), 99);
-  tn_checkpoint *c = open_checkpoint(scratch("bad"));
+  save_objects(tap_scratch_path("bad"), 99);
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("bad"));
   CHECK_INT(tn_checkpoint_path_count(c), 0);
   CHECK_STATUS(tn_checkpoint_path_at(c, 0, &path, &key, &err), TN_DATA_LOSS, NULL);
   CHECK_CONTAINS(tn_error_message(&err), "slot 'momentum' is node 99, but there are only 6");
@@ -396,10 +388,10 @@ static void *use_paths(void *checkpoint)
 
 static void checkpoint__threads_share_the_object_graph(void)
 {
-  save_objects(scratch("threads"), 5);
+  save_objects(tap_scratch_path("threads"), 5);
   for (int round = 0; round < 20; round++) {
     pthread_t threads[4];
-    tn_checkpoint *c = open_checkpoint(scratch("threads"));
+    tn_checkpoint *c = open_checkpoint(tap_scratch_path("threads"));
     for (int i = 0; i < 4; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, use_paths, c), 0);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     tn_checkpoint_close(c);
@@ -411,11 +403,12 @@ static void checkpoint__threads_share_the_object_graph(void)
 static void checkpoint__saving_replaces_a_checkpoint(void)
 {
   static const char *const keys[] = { "only" };
-  save_three(scratch("again"), &(tn_checkpoint_options){ .struct_size = sizeof(tn_checkpoint_options), .shards = 3 });
+  save_three(tap_scratch_path("again"),
+             &(tn_checkpoint_options){ .struct_size = sizeof(tn_checkpoint_options), .shards = 3 });
   tn_tensor *t = float_tensor();
-  save(scratch("again"), keys, &t, 1, NULL);
+  save(tap_scratch_path("again"), keys, &t, 1, NULL);
   tn_tensor_unref(t);
-  tn_checkpoint *c = open_checkpoint(scratch("again"));
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("again"));
   CHECK_INT(tn_checkpoint_count(c), 1);
   REQUIRE_OK(tn_checkpoint_read(c, "only", &t, &err), &err);
   check_floats(t);
@@ -427,9 +420,10 @@ static void check_not_saved(const char *const *keys, tn_tensor *const *tensors, 
                             const tn_checkpoint_options *options, const char *why)
 {
   tn_error_clear(&err);
-  CHECK_STATUS(tn_checkpoint_save(scratch("kept"), keys, tensors, n, options, &err), TN_INVALID_ARGUMENT, NULL);
+  CHECK_STATUS(tn_checkpoint_save(tap_scratch_path("kept"), keys, tensors, n, options, &err), TN_INVALID_ARGUMENT,
+               NULL);
   CHECK_CONTAINS(tn_error_message(&err), why);
-  tn_checkpoint *c = open_checkpoint(scratch("kept"));
+  tn_checkpoint *c = open_checkpoint(tap_scratch_path("kept"));
   CHECK_INT(tn_checkpoint_count(c), 3);
   tn_checkpoint_close(c);
 }
@@ -438,7 +432,7 @@ static void checkpoint__a_refused_save_keeps_the_former_one(void)
 {
   tn_checkpoint_options o = { .struct_size = sizeof o };
   tn_tensor *t[] = { float_tensor(), int_tensor() };
-  save_three(scratch("kept"), NULL);
+  save_three(tap_scratch_path("kept"), NULL);
   check_not_saved((const char *const[]){ "a", "a" }, t, 2, NULL, "'a'");
   check_not_saved((const char *const[]){ "a", "" }, t, 2, NULL, "");
   check_not_saved((const char *const[]){ "a", NULL }, t, 2, NULL, "keys[1] is NULL");
@@ -499,9 +493,9 @@ static tn_status save_one(void *tensor)
 {
   static const char *const keys[] = { "a" };
   tn_tensor *const t = tensor;
-  unlink(scratch("swept.index"));
+  unlink(tap_scratch_path("swept.index"));
   tn_error_clear(&err);
-  tn_status st = tn_checkpoint_save(scratch("swept"), keys, &t, 1, NULL, &err);
+  tn_status st = tn_checkpoint_save(tap_scratch_path("swept"), keys, &t, 1, NULL, &err);
   tn_error_clear(&err);
   return st;
 }
@@ -529,7 +523,7 @@ static void checkpoint__writes_the_bytes_that_tensorflow_writes(void)
     keys[i] = e.key;
   }
   REQUIRE_OK(tn_checkpoint_read_many(c, keys, n, tensors, &err), &err);
-  snprintf(prefix, sizeof prefix, "%s", scratch("types"));
+  snprintf(prefix, sizeof prefix, "%s", tap_scratch_path("types"));
   save(prefix, keys, tensors, n, NULL);
   for (size_t i = 0; i < n; i++) tn_tensor_unref(tensors[i]);
   tn_checkpoint_close(c);
@@ -542,8 +536,8 @@ static void checkpoint__writes_the_bytes_that_tensorflow_writes(void)
 static void checkpoint__nothing_leaks_without_memory(void)
 {
   char prefix[300];
-  save_objects(scratch("sweep"), 5);
-  snprintf(prefix, sizeof prefix, "%s", scratch("sweep"));
+  save_objects(tap_scratch_path("sweep"), 5);
+  snprintf(prefix, sizeof prefix, "%s", tap_scratch_path("sweep"));
   tn_test_oom_sweep(open_and_read, prefix);
   tn_tensor *t = float_tensor();
   tn_test_oom_sweep(save_one, t);

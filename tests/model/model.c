@@ -18,15 +18,6 @@ static tn_error err;
 /* y = a * x + b with a = 0.5 and b = 2; the signature train changes both. */
 static const char *half_plus_two(void) { return tap_source_path("tests/data/saved/half_plus_two"); }
 
-static const char *scratch(const char *name)
-{
-  static char paths[8][300];
-  static unsigned next;
-  char *path = paths[next++ % 8];
-  snprintf(path, sizeof paths[0], "%s/%s", tap_scratch_dir(), name);
-  return path;
-}
-
 static tn_model *open_model(const char *path, const tn_model_options *options)
 {
   tn_model *model = NULL;
@@ -138,9 +129,9 @@ static void model__what_does_not_exist_is_answered_with_what_does(void)
   const tn_model_options options = { .struct_size = sizeof options, .tags = tags, .n_tags = 1 };
   CHECK_STATUS(tn_model_open(half_plus_two(), &options, &model, &err), TN_NOT_FOUND, &err);
   CHECK_CONTAINS(tn_error_message(&err), "serve");
-  CHECK_STATUS(tn_model_open(scratch("none"), NULL, &model, &err), TN_NOT_FOUND, &err);
-  REQUIRE_INT(mkdir(scratch("empty"), 0777), 0);
-  CHECK_STATUS(tn_model_open(scratch("empty"), NULL, &model, &err), TN_NOT_FOUND, &err);
+  CHECK_STATUS(tn_model_open(tap_scratch_path("none"), NULL, &model, &err), TN_NOT_FOUND, &err);
+  REQUIRE_INT(mkdir(tap_scratch_path("empty"), 0777), 0);
+  CHECK_STATUS(tn_model_open(tap_scratch_path("empty"), NULL, &model, &err), TN_NOT_FOUND, &err);
   CHECK_CONTAINS(tn_error_message(&err), "saved_model.pb");
   CHECK_NULL(model);
   model = open_model(half_plus_two(), NULL);
@@ -231,7 +222,7 @@ static void model__what_was_trained_is_saved_and_restored(void)
   float trained[2];
   train(session);
   REQUIRE_OK(call(session, 1, 2, trained), &err);
-  snprintf(prefix, sizeof prefix, "%s", scratch("trained"));
+  snprintf(prefix, sizeof prefix, "%s", tap_scratch_path("trained"));
   REQUIRE_OK(tn_session_save(session, prefix, NULL, 0, NULL, &err), &err);
   tn_session_destroy(session);
 
@@ -265,8 +256,8 @@ static tn_checkpoint *part_of_a_checkpoint(const int64_t *dims, int32_t rank)
   tn_checkpoint *c = NULL;
   size_t bytes = rank == 0 ? sizeof values[0] : sizeof values;
   REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, dims, rank, values, bytes, &t[0], &err), &err);
-  REQUIRE_OK(tn_checkpoint_save(scratch("part"), keys, t, 2, NULL, &err), &err);
-  REQUIRE_OK(tn_checkpoint_open(scratch("part"), &c, &err), &err);
+  REQUIRE_OK(tn_checkpoint_save(tap_scratch_path("part"), keys, t, 2, NULL, &err), &err);
+  REQUIRE_OK(tn_checkpoint_open(tap_scratch_path("part"), &c, &err), &err);
   tn_tensor_unref(t[0]);
   tn_tensor_unref(t[1]);
   return c;
@@ -334,8 +325,8 @@ static void model__a_part_of_another_object_is_found_by_its_key(void)
   tn_session *session = session_of(half_plus_two());
   for (int i = 0; i < 2; i++)
     REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &values[i], sizeof values[i], &t[i], &err), &err);
-  REQUIRE_OK(tn_checkpoint_save(scratch("longer"), keys, t, 2, NULL, &err), &err);
-  REQUIRE_OK(tn_checkpoint_open(scratch("longer"), &c, &err), &err);
+  REQUIRE_OK(tn_checkpoint_save(tap_scratch_path("longer"), keys, t, 2, NULL, &err), &err);
+  REQUIRE_OK(tn_checkpoint_open(tap_scratch_path("longer"), &c, &err), &err);
   CHECK_OK(tn_session_restore(session, c, NULL, NULL, &err), &err);
   check_call(session, 7, 10);
   tn_checkpoint_close(c);
@@ -351,7 +342,7 @@ static void model__is_saved_with_its_present_values(void)
   float trained[2];
   train(session);
   REQUIRE_OK(call(session, 1, 2, trained), &err);
-  snprintf(folder, sizeof folder, "%s", scratch("saved"));
+  snprintf(folder, sizeof folder, "%s", tap_scratch_path("saved"));
   REQUIRE_OK(tn_model_save(session, folder, NULL, &err), &err);
   CHECK_STATUS(tn_model_save(session, folder, NULL, &err), TN_ALREADY_EXISTS, &err);
   tn_session_destroy(session);
@@ -406,13 +397,13 @@ static void model__a_graph_built_in_c_becomes_a_model(void)
   tn_checkpoint *c = part_of_a_checkpoint(NULL, 0);
   CHECK_OK(tn_session_restore(session, c, &restore, NULL, &err), &err);
   tn_checkpoint_close(c);
-  CHECK_OK(tn_model_save(session, scratch("built"), &options, &err), &err);
+  CHECK_OK(tn_model_save(session, tap_scratch_path("built"), &options, &err), &err);
   s.input_tensors = a;
-  CHECK_STATUS(tn_model_save(session, scratch("wrong"), &options, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(tn_model_save(session, tap_scratch_path("wrong"), &options, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "'a'");
-  CHECK(access(scratch("wrong"), F_OK) != 0);
+  CHECK(access(tap_scratch_path("wrong"), F_OK) != 0);
   tn_session_destroy(session);
-  session = session_of(scratch("built"));
+  session = session_of(tap_scratch_path("built"));
   check_call(session, 10, 20);
   tn_session_destroy(session);
 }
@@ -474,8 +465,8 @@ static void model__keys_that_a_saver_only_reads_are_saved_once(void)
                                                              "'v' input: 'one:tensors:0' attr { key: 'dtype' value { "
                                                              "type: DT_FLOAT } } }") "}";
   char folder[300], saved[300], prefix[400];
-  snprintf(folder, sizeof folder, "%s", scratch("reads"));
-  snprintf(saved, sizeof saved, "%s", scratch("reads_saved"));
+  snprintf(folder, sizeof folder, "%s", tap_scratch_path("reads"));
+  snprintf(saved, sizeof saved, "%s", tap_scratch_path("reads_saved"));
   write_saved(folder, text);
   tn_session *session = session_of(folder);
   CHECK_OK(tn_model_save(session, saved, NULL, &err), &err);
@@ -512,7 +503,7 @@ static void model__tables_are_restored_from_another_checkpoint(void)
   const int64_t two = 2;
   tn_tensor *x = NULL, *y = NULL;
   tn_session *session = NULL;
-  snprintf(folder, sizeof folder, "%s", scratch("table"));
+  snprintf(folder, sizeof folder, "%s", tap_scratch_path("table"));
   write_saved(folder, text);
   snprintf(prefix, sizeof prefix, "%s/variables/variables", folder);
   const tn_model_options options = { .struct_size = sizeof options, .checkpoint = prefix };
@@ -548,22 +539,22 @@ static void model__no_checkpoint_allows_its_parent(void)
                               "node { name: 'text' op: 'ReadFile' input: 'path' }";
   char command[900], file[400], checkpoints[300];
   tn_session *session = NULL;
-  snprintf(checkpoints, sizeof checkpoints, "%s", scratch("parent/checkpoints"));
-  snprintf(command, sizeof command, "mkdir -p '%s' '%s' && echo secret >'%s'", checkpoints, scratch("parent/model"),
-           scratch("parent/secret"));
+  snprintf(checkpoints, sizeof checkpoints, "%s", tap_scratch_path("parent/checkpoints"));
+  snprintf(command, sizeof command, "mkdir -p '%s' '%s' && echo secret >'%s'", checkpoints,
+           tap_scratch_path("parent/model"), tap_scratch_path("parent/secret"));
   REQUIRE_INT(system(command), 0);
-  REQUIRE_OK(tn_file_save(scratch("parent/model/graph.pbtxt"), graph, strlen(graph), &err), &err);
+  REQUIRE_OK(tn_file_save(tap_scratch_path("parent/model/graph.pbtxt"), graph, strlen(graph), &err), &err);
   snprintf(file, sizeof file, "%s/one", checkpoints);
   tn_tensor *value = vector(1, 2);
   const tn_checkpoint_options save = { .struct_size = sizeof save, .update_state = 1 };
   REQUIRE_OK(tn_checkpoint_save(file, (const char *[]){ "unused" }, &value, 1, &save, &err), &err);
   tn_tensor_unref(value);
   const tn_model_options options = { .struct_size = sizeof options, .checkpoint = checkpoints };
-  tn_model *model = open_model(scratch("parent/model/graph.pbtxt"), &options);
+  tn_model *model = open_model(tap_scratch_path("parent/model/graph.pbtxt"), &options);
   REQUIRE_OK(tn_model_session(model, NULL, &session, &err), &err);
   snprintf(file, sizeof file, "%s/one.index", checkpoints);
   CHECK_OK(read_file(session, file), &err);
-  CHECK_STATUS(read_file(session, scratch("parent/secret")), TN_PERMISSION_DENIED, &err);
+  CHECK_STATUS(read_file(session, tap_scratch_path("parent/secret")), TN_PERMISSION_DENIED, &err);
   tn_session_destroy(session);
   tn_model_close(model);
 }
@@ -592,7 +583,7 @@ static void model__null_and_nothing_are_taken_for_what_they_are(void)
 static void model__a_damaged_own_checkpoint_hinders_no_other(void)
 {
   char command[1200], folder[300];
-  snprintf(folder, sizeof folder, "%s", scratch("copy"));
+  snprintf(folder, sizeof folder, "%s", tap_scratch_path("copy"));
   snprintf(command, sizeof command, "cp -R '%s' '%s' && chmod -R u+w '%s'", half_plus_two(), folder, folder);
   REQUIRE_INT(system(command), 0);
   tn_session *session = session_of(folder);
@@ -615,10 +606,10 @@ static void model__missing_variables_are_an_error(void)
   char command[900];
   tn_model *model;
   tn_session *session = NULL;
-  snprintf(command, sizeof command, "mkdir '%s' && cp '%s/saved_model.pb' '%s'", scratch("bare"), half_plus_two(),
-           scratch("bare"));
+  snprintf(command, sizeof command, "mkdir '%s' && cp '%s/saved_model.pb' '%s'", tap_scratch_path("bare"),
+           half_plus_two(), tap_scratch_path("bare"));
   REQUIRE_INT(system(command), 0);
-  model = open_model(scratch("bare"), NULL);
+  model = open_model(tap_scratch_path("bare"), NULL);
   CHECK_STATUS(tn_model_session(model, NULL, &session, &err), TN_NOT_FOUND, &err);
   CHECK_CONTAINS(tn_error_message(&err), "variables");
   CHECK_NULL(session);
@@ -646,7 +637,7 @@ static tn_status restore_trained(void *arg)
   tn_session *session = arg;
   tn_checkpoint *c = NULL;
   tn_error_clear(&err);
-  tn_status st = tn_checkpoint_open(scratch("swept_restore"), &c, &err);
+  tn_status st = tn_checkpoint_open(tap_scratch_path("swept_restore"), &c, &err);
   if (st == TN_OK) st = tn_session_restore(session, c, NULL, NULL, &err);
   tn_checkpoint_close(c);
   return st;
@@ -660,7 +651,7 @@ static void model__a_restore_without_memory_changes_nothing(void)
   tn_tensor *t[2];
   for (int i = 0; i < 2; i++)
     REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &values[i], sizeof values[i], &t[i], &err), &err);
-  REQUIRE_OK(tn_checkpoint_save(scratch("swept_restore"), keys, t, 2, NULL, &err), &err);
+  REQUIRE_OK(tn_checkpoint_save(tap_scratch_path("swept_restore"), keys, t, 2, NULL, &err), &err);
   check_call(session, 2.5f, 3);
   bool failed = true;
   for (uint64_t nth = 1; failed && nth < 100000; nth++) {
@@ -689,8 +680,8 @@ static tn_status save_once(void *arg)
 {
   char command[400];
   tn_error_clear(&err);
-  tn_status st = tn_model_save(arg, scratch("swept"), NULL, &err);
-  snprintf(command, sizeof command, "rm -rf '%s'", scratch("swept"));
+  tn_status st = tn_model_save(arg, tap_scratch_path("swept"), NULL, &err);
+  snprintf(command, sizeof command, "rm -rf '%s'", tap_scratch_path("swept"));
   if (st == TN_OK && system(command) != 0) st = TN_INTERNAL;
   return st;
 }
