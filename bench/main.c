@@ -9,7 +9,8 @@
 #include <string.h>
 
 typedef struct bench_row {
-  const char *name, *unit, *limit;
+  char *name; /* owned */
+  const char *unit, *limit;
   double median, p99;
 } bench_row;
 
@@ -25,7 +26,9 @@ void bench_report(bench *b, const char *name, double median, double p99, const c
     b->rows = realloc(b->rows, b->room * sizeof *b->rows);
     if (b->rows == NULL) exit(1);
   }
-  b->rows[b->n_rows++] = (bench_row){ name, unit, limit, median, p99 };
+  char *copy = strdup(name);
+  if (copy == NULL) exit(1);
+  b->rows[b->n_rows++] = (bench_row){ copy, unit, limit, median, p99 };
   printf("%-26s %12.3f", name, median);
   if (p99 >= 0) printf(" %12.3f", p99);
   else printf(" %12s", "-");
@@ -111,6 +114,7 @@ int main(int argc, char **argv)
   bench_gpu(&b);
   bench_gpu_products(&b);
   int rc = json == NULL ? 0 : write_json(&b, json);
+  for (size_t i = 0; i < b.n_rows; i++) free(b.rows[i].name);
   free(b.rows);
   return rc;
 }

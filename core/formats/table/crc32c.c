@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C. The processor's instruction takes 8 bytes at a time, but its result arrives only after about three cycles,
- * so large inputs are read as three streams whose CRCs are joined. Without the instruction: slicing by 8, with tables.
+ * so large inputs are read as three streams whose CRCs are joined. Where the processor multiplies polynomials in wide
+ * registers, too, another unit of it does half of the work meanwhile. Without the instruction: slicing by 8, with tables.
  *
  * A CRC is a polynomial over GF(2) modulo P, the bit 31 being the coefficient of x^0. A byte that follows multiplies it
  * by x^8, so a run of n bytes that follows multiplies it by x^(8n). */
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #define HARDWARE __attribute__((target("sse4.2")))
 #define TAKE_8(crc, word) (uint32_t)_mm_crc32_u64(crc, word)
 #define TAKE_1(crc, byte) _mm_crc32_u8(crc, byte)
@@ -84,6 +85,77 @@ HARDWARE static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t s
 }
 #endif
 
+/* ---- by the instruction and wide products ---- */
+
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("sse4.2,avx2,pclmul,vpclmulqdq")))
+#define ROUNDS 64
+#define FOLD 256 /* bytes of a round that are folded: 8 registers */
+#define TAKE 80  /* bytes of a round of each of the three streams */
+#define FOLDED ((size_t)ROUNDS * FOLD)
+#define PART ((size_t)ROUNDS * TAKE)
+#define BLOCK (FOLDED + 3 * PART)
+#define FOLD_LOW ((int64_t)0xe9a5d8be << 32)  /* x^(8 * FOLD + 63): bits 0 to 63 of 128 have the higher powers */
+#define FOLD_HIGH ((int64_t)0x1426a815 << 32) /* x^(8 * FOLD - 1) */
+#define SHIFT_BLOCK 0x30a53002             /* x^(8 * BLOCK - 33) */
+#define SHIFT_3 0x278840ed                    /* x^(8 * 3 * PART - 33) */
+#define SHIFT_2_PARTS 0xe2f1a204              /* x^(8 * 2 * PART - 33) */
+#define SHIFT_1_PART 0xca110698               /* x^(8 * PART - 33) */
+
+static bool has_wide_products(void)
+{
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
+}
+
+/* a * x^n, for the power x^(n - 33): the sum of such products is reduced by the instruction. */
+WIDE static inline __m128i shifted(uint32_t a, uint32_t power)
+{
+  return _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)power), 0);
+}
+
+/* The registers are a sum of polynomials; each round multiplies it by x^(8 * FOLD) and adds the bytes that follow. */
+WIDE static inline __m256i folded(__m256i sum, const uint8_t *p)
+{
+  const __m256i powers = _mm256_set_epi64x(FOLD_HIGH, FOLD_LOW, FOLD_HIGH, FOLD_LOW);
+  __m256i low = _mm256_clmulepi64_epi128(sum, powers, 0x00), high = _mm256_clmulepi64_epi128(sum, powers, 0x11);
+  return _mm256_xor_si256(_mm256_xor_si256(low, high), _mm256_loadu_si256((const __m256i *)p));
+}
+
+/* A block: first the bytes that are folded, then the three streams. */
+WIDE static uint32_t take_block(uint32_t crc, const uint8_t *p)
+{
+  const uint8_t *q = p + FOLDED, *end = q;
+  __m256i sums[FOLD / 32];
+  uint32_t sum = 0, first = 0, second = 0, third = 0;
+  for (int k = 0; k < FOLD / 32; k++) sums[k] = _mm256_setzero_si256();
+  for (; p < end; p += FOLD) {
+#pragma GCC unroll 8
+    for (int k = 0; k < FOLD / 32; k++) sums[k] = folded(sums[k], p + 32 * k);
+#pragma GCC unroll 10
+    for (int i = 0; i < TAKE; i += 8, q += 8) {
+      first = TAKE_8(first, word_at(q));
+      second = TAKE_8(second, word_at(q + PART));
+      third = TAKE_8(third, word_at(q + 2 * PART));
+    }
+  }
+  for (int k = 0; k < FOLD / 32; k++) {
+    sum = TAKE_8(sum, (uint64_t)_mm256_extract_epi64(sums[k], 0));
+    sum = TAKE_8(sum, (uint64_t)_mm256_extract_epi64(sums[k], 1));
+    sum = TAKE_8(sum, (uint64_t)_mm256_extract_epi64(sums[k], 2));
+    sum = TAKE_8(sum, (uint64_t)_mm256_extract_epi64(sums[k], 3));
+  }
+  __m128i all = _mm_xor_si128(_mm_xor_si128(shifted(crc, SHIFT_BLOCK), shifted(sum, SHIFT_3)),
+                              _mm_xor_si128(shifted(first, SHIFT_2_PARTS), shifted(second, SHIFT_1_PART)));
+  return TAKE_8(0, (uint64_t)_mm_cvtsi128_si64(all)) ^ third;
+}
+
+WIDE static uint32_t by_wide_products(uint32_t crc, const uint8_t *p, size_t size)
+{
+  for (; size >= BLOCK; p += BLOCK, size -= BLOCK) crc = take_block(crc, p);
+  return by_instruction(crc, p, size);
+}
+#endif
+
 /* ---- by tables ---- */
 
 /* tables[k][i] is the CRC of the byte i and k zero bytes after it: a sum of powers of x, one for each bit of i. A row
@@ -124,6 +196,9 @@ uint32_t tn__crc32c_by_tables(uint32_t crc, const void *data, size_t size) { ret
 
 uint32_t tn__crc32c(uint32_t crc, const void *data, size_t size)
 {
+#if defined(__x86_64__)
+  if (size >= BLOCK && has_wide_products()) return ~by_wide_products(~crc, data, size);
+#endif
 #ifdef HARDWARE
   if (has_instruction()) return ~by_instruction(~crc, data, size);
 #endif
