@@ -32,8 +32,10 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/exec/threaded \
   tests/exec/workspace \
   tests/formats/bundle \
+  tests/formats/bundle_damage \
   tests/formats/bundle_replace \
   tests/formats/checkpoint_slices \
+  tests/formats/checkpoint_state \
   tests/formats/checkpoint_v1 \
   tests/formats/export \
   tests/formats/import \
@@ -46,6 +48,8 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/formats/objectgraph \
   tests/formats/pbtxt \
   tests/formats/savedmodel \
+  tests/formats/savedmodel_damage \
+  tests/formats/savedmodel_write \
   tests/formats/sniff \
   tests/formats/table \
   tests/gpu/gpu_clblast \
@@ -258,6 +262,7 @@ tests_libtestsupport_a_SOURCES = \
   conformance/support/threads.h \
   conformance/support/variable_kit.c \
   conformance/support/variable_kit.h \
+  tests/support/bundle_kit.h \
   tests/support/elementwise_kit.h \
   tests/support/gpu_faults.h \
   tests/support/gpu_kit.c \
@@ -267,6 +272,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/plugin_files.c \
   tests/support/plugin_files.h \
   tests/support/pool_kit.h \
+  tests/support/savedmodel_kit.h \
   tests/support/sys_faults.h \
   tests/support/tasks_kit.c \
   tests/support/tasks_kit.h

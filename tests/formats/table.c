@@ -757,7 +757,8 @@ static void crc32c__is_the_same_for_any_split(void)
   unsigned char *bytes = malloc(n);
   REQUIRE_PTR(bytes);
   for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)(i * i >> 3);
-  static const size_t sizes[] = { 0, 1, 7, 8, 9, 100, 8192, 24575, 24576, 24577, 31743, 31744, 31745, 49152, 63488, 99990 };
+  static const size_t sizes[] = { 0,     1,     7,     8,     9,     100,   8192,  24575,
+                                  24576, 24577, 31743, 31744, 31745, 49152, 63488, 99990 };
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
     for (size_t at = 0; at < 9; at++) {
       uint32_t whole = tn__crc32c(0, bytes + at, sizes[i]), head = tn__crc32c(0, bytes + at, sizes[i] / 3);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C. The processor's instruction takes 8 bytes at a time, but its result arrives only after about three cycles,
  * so large inputs are read as three streams whose CRCs are joined. Where the processor multiplies polynomials in wide
- * registers, too, another unit of it does half of the work meanwhile. Without the instruction: slicing by 8, with tables.
+ * registers, too, another unit of it does half of the work meanwhile. Without the instruction: slicing by 8, with
+ * tables.
  *
  * A CRC is a polynomial over GF(2) modulo P, the bit 31 being the coefficient of x^0. A byte that follows multiplies it
  * by x^8, so a run of n bytes that follows multiplies it by x^(8n). */
