@@ -82,6 +82,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/model/checkpoint \
   tests/model/freeze \
   tests/model/model \
+  tests/model/save_faults \
   tests/onednn/onednn \
   tests/ops/array_ops \
   tests/ops/audio \

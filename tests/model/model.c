@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <core/model/model.h>
 #include <tenon/tenon.h>
 
 #include "conformance/support/oom.h"
@@ -350,6 +351,49 @@ static void model__is_saved_with_its_present_values(void)
   check_call(session, trained[0], trained[1]);
   train(session); /* the other signature is there, too */
   tn_session_destroy(session);
+}
+
+/* Saves the variables of the session and returns the bytes of the data file; *size is their number. */
+static char *saved_bytes(tn_session *session, const char *name, size_t *size)
+{
+  REQUIRE_OK(tn_session_save(session, tap_scratch_path("%s", name), NULL, 0, NULL, &err), &err);
+  FILE *f = fopen(tap_scratch_path("%s.data-00000-of-00001", name), "rb");
+  char *bytes = malloc(4096);
+  REQUIRE(f != NULL && bytes != NULL);
+  *size = fread(bytes, 1, 4096, f);
+  fclose(f);
+  return bytes;
+}
+
+/* Variables are restored without a run of the saver; a run gives the same values. */
+static void model__the_savers_own_run_restores_the_same(void)
+{
+  tn_model *model = open_model(half_plus_two(), NULL);
+  const tn__metagraph *meta = tn__model_meta(model);
+  tn_model_info info = { .struct_size = sizeof info };
+  REQUIRE_OK(tn_model_info_of(model, &info, &err), &err);
+  tn_session *direct = session_of(half_plus_two()), *run = NULL;
+  tn_session_options *options = NULL;
+  tn_tensor *prefix = NULL, *done = NULL;
+  REQUIRE_OK(tn_session_options_create(&options, &err), &err);
+  REQUIRE_OK(tn_session_options_parse(options, "read_folders", half_plus_two(), &err), &err);
+  REQUIRE_OK(tn_session_create(options, &run, &err), &err);
+  REQUIRE_OK(tn_session_set_graph(run, tn_model_graph(model), &err), &err);
+  REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &info.checkpoint, NULL, &prefix, &err), &err);
+  REQUIRE_OK(tn_session_run(run, NULL, &meta->saver_filename, &prefix, 1, &meta->saver_restore, &done, 1, NULL, 0, NULL,
+                            &err),
+             &err);
+  size_t n = 0, m = 0;
+  char *a = saved_bytes(direct, "by_hand", &n), *b = saved_bytes(run, "by_saver", &m);
+  CHECK(n > 0 && n == m && memcmp(a, b, n) == 0);
+  free(a);
+  free(b);
+  tn_tensor_unref(prefix);
+  tn_tensor_unref(done);
+  tn_session_destroy(direct);
+  tn_session_destroy(run);
+  tn_session_options_destroy(options);
+  tn_model_close(model);
 }
 
 /* y = v * x as a graph of its own, with v in a variable. */
@@ -710,6 +754,7 @@ TAP_MAIN(
   TAP_TEST(model__other_keys_are_mapped_by_name),
   TAP_TEST(model__a_part_of_another_object_is_found_by_its_key),
   TAP_TEST(model__is_saved_with_its_present_values),
+  TAP_TEST(model__the_savers_own_run_restores_the_same),
   TAP_TEST(model__a_graph_built_in_c_becomes_a_model),
   TAP_TEST(model__keys_that_a_saver_only_reads_are_saved_once),
   TAP_TEST(model__tables_are_restored_from_another_checkpoint),

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,7 +21,8 @@ static struct {
   bool for_good;      /* all later calls fail, too */
   int number;         /* errno of the fault; 0: the process ends instead, before the call */
   bool met;
-  /* A letter for each call: open, write, fsync of a file (s) or folder (S), link, rename, unlink, close. */
+  /* A letter for each call: open, write, fsync of a file (s) or folder (S), link, rename, unlink, close, mkdir, rmdir
+   * (d). */
   char log[1000];
 } sys_faults;
 
@@ -104,6 +106,16 @@ int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 int rename(const char *from, const char *to)
 {
   return sys_faults_meets('r') ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+  return sys_faults_meets('m') ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int rmdir(const char *path)
+{
+  return sys_faults_meets('d') ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 int unlink(const char *path) { return sys_faults_meets('u') ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
