@@ -238,6 +238,10 @@ TN_OPS_SHARED_FILES = \
   ops/kernel/elements/vectors.h \
   ops/kernel/elements/widen.c \
   ops/kernel/elements/widen.h \
+  ops/kernel/functions/error.h \
+  ops/kernel/functions/exponential.h \
+  ops/kernel/functions/trigonometric.h \
+  ops/kernel/functions/wide_log.h \
   ops/kernel/move/gather.c \
   ops/kernel/move/gather.h \
   ops/kernel/move/join.c \

@@ -3,6 +3,8 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/rounding.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/exponential.h>
+#include <ops/kernel/functions/trigonometric.h>
 
 #include <core/base/alloc.h>
 #include <string.h>
@@ -84,10 +86,10 @@ DIVISION_UNSIGNED(uint64_t, u64)
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;                                         \
   }                                                                                          \
   static inline T pow_of_##d(T x, T y, bool *bad) { return pow_(x, y); }
-DIVISION_FLOAT(float, f, fmodf, powf, f32)
+DIVISION_FLOAT(float, f, fmodf, tn__powf, f32)
 DIVISION_FLOAT(double, d, fmod, pow, f64)
-DIVISION_FLOAT(float, f, fmodf, powf, f16)
-DIVISION_FLOAT(float, f, fmodf, powf, bf16)
+DIVISION_FLOAT(float, f, fmodf, tn__powf, f16)
+DIVISION_FLOAT(float, f, fmodf, tn__powf, bf16)
 static inline tn__c64 pow_of_c64(tn__c64 x, tn__c64 y, bool *bad) { return cpowf(x, y); }
 static inline tn__c128 pow_of_c128(tn__c128 x, tn__c128 y, bool *bad) { return cpow(x, y); }
 
@@ -128,7 +130,7 @@ static inline tn__c128 squared_difference_zd(tn__c128 x, tn__c128 y)
 #define EXPR_squared_difference(d, x, y)                                                                    \
   _Generic((x), float: squared_difference_f, double: squared_difference_d, uint32_t: squared_difference_32, \
            uint64_t: squared_difference_64, tn__c64: squared_difference_zf, tn__c128: squared_difference_zd)(x, y)
-#define EXPR_atan2(d, x, y) atan2(x, y)
+#define EXPR_atan2(d, x, y) _Generic((x), float: tn__atan2f, double: atan2)(x, y)
 #define EXPR_div_no_nan(d, x, y) ((y) == 0 ? 0 : TN__DIV(x, y))
 #define EXPR_mul_no_nan(d, x, y) ((y) == 0 ? 0 : TN__MUL(x, y))
 #define EXPR_xdivy(d, x, y) ((x) == 0 ? 0 : TN__DIV(x, y))
@@ -144,7 +146,7 @@ static inline tn__c128 squared_difference_zd(tn__c128 x, tn__c128 y)
 #define REALS(X, op) TN__VIA_FLOATS(X, op) INTEGERS(X, op)
 #define FLOOR_MOD_TYPES(X, op) TN__SAME_FLOATS(X, op) INTEGERS(X, op)
 #define SHORT_AND_INTEGERS(X, op) X(op, f16, f16) X(op, bf16, bf16) INTEGERS(X, op)
-#define POW_TYPES(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) TN__SAME_SIGNED(X, op)
+#define POW_TYPES(X, op) TN__SAME_COMPLEXES(X, op) TN__SAME_SIGNED(X, op)
 #define SQUARED_DIFFERENCE_TYPES(X, op) TN__VIA_FLOATS_COMPLEXES(X, op) X(op, wi32, wi32) X(op, wi64, wi64)
 #define WIDE_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64)
 #define MOD_TYPES(X, op) WIDE_FLOATS(X, op) X(op, i32, i32) X(op, i64, i64)
@@ -162,11 +164,11 @@ TN__BINARY_FAILING(mod, 6, TN__NO_TYPES, MOD_TYPES, TN_INVALID_ARGUMENT, BY_ZERO
 /* These two report TN_INTERNAL, as TensorFlow does. */
 TN__BINARY_FAILING(truncate_div, 3, WIDE_FLOATS, SHORT_AND_INTEGERS, TN_INTERNAL, BY_ZERO)
 TN__BINARY_FAILING(truncate_mod, 6, TN__NO_TYPES, MOD_TYPES, TN_INTERNAL, BY_ZERO)
-TN__BINARY_FAILING(pow, 20, TN__NO_TYPES, POW_TYPES, TN_INVALID_ARGUMENT, "integer to a negative power")
+TN__BINARY_FAILING(pow, 8, TN__VIA_FLOATS, POW_TYPES, TN_INVALID_ARGUMENT, "integer to a negative power")
 TN__BINARY(maximum, 0.4, REALS, TN__NO_TYPES)
 TN__BINARY(minimum, 0.4, REALS, TN__NO_TYPES)
 TN__BINARY(squared_difference, 0.4, SQUARED_DIFFERENCE_TYPES, TN__NO_TYPES)
-TN__BINARY(atan2, 20, TN__NO_TYPES, TN__SAME_FLOATS)
+TN__BINARY(atan2, 5, TN__VIA_FLOATS, TN__NO_TYPES)
 TN__BINARY(div_no_nan, 1, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
 TN__BINARY(mul_no_nan, 0.5, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
 TN__BINARY(xdivy, 1, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)

@@ -5,15 +5,16 @@
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/error.h>
 #include <ops/math/special_functions.h>
 
 /* For double only, TensorFlow 2.21 gives NaN if the square overflows; its results are the reference. */
 static inline double erf_d(double x) { return x * x > DBL_MAX ? (double)NAN : erf(x); }
 
 #define IN_DOUBLE(d, call) ((tn__C_##d)(call))
-#define EXPR_erf(d, x) _Generic((x), float: erff, double: erf_d)(x)
-#define EXPR_erfc(d, x) _Generic((x), float: erfcf, double: erfc)(x)
-#define EXPR_erfinv(d, x) IN_DOUBLE(d, tn__inverse_erf((double)(x)))
+#define EXPR_erf(d, x) _Generic((x), float: tn__erff, double: erf_d)(x)
+#define EXPR_erfc(d, x) _Generic((x), float: tn__erfcf, double: erfc)(x)
+#define EXPR_erfinv(d, x) _Generic((x), float: tn__erfinvf, double: tn__inverse_erf)(x)
 #define EXPR_ndtri(d, x) IN_DOUBLE(d, tn__normal_quantile((double)(x)))
 #define EXPR_lgamma(d, x) IN_DOUBLE(d, tn__log_gamma((double)(x)))
 #define EXPR_digamma(d, x) IN_DOUBLE(d, tn__digamma((double)(x)))
@@ -25,9 +26,9 @@ static inline double erf_d(double x) { return x * x > DBL_MAX ? (double)NAN : er
 #define EXPR_zeta(d, x, y) IN_DOUBLE(d, tn__zeta((double)(x), (double)(y)))
 #define EXPR_polygamma(d, x, y) IN_DOUBLE(d, tn__polygamma((double)(x), (double)(y)))
 
-TN__UNARY_SLOW(erf, 8, TN__VIA_FLOATS)
-TN__UNARY_SLOW(erfc, 12, TN__VIA_FLOATS)
-TN__UNARY_SLOW(erfinv, 120, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(erf, 3, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(erfc, 6, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(erfinv, 8, TN__VIA_FLOATS)
 TN__UNARY_SLOW(ndtri, 120, TN__VIA_FLOATS)
 TN__UNARY_SLOW(lgamma, 25, TN__VIA_FLOATS)
 TN__UNARY_SLOW(digamma, 40, TN__VIA_FLOATS)

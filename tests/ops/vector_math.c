@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, tanh and sigmoid of float compared with double: the bounds stated in vector_math.h. */
+/* Functions of float compared with those of double: the bounds stated in vector_math.h and in ops/kernel/functions. */
 #include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/functions/error.h>
+#include <ops/kernel/functions/exponential.h>
+#include <ops/kernel/functions/trigonometric.h>
 #include <conformance/support/oom.h>
 #include <conformance/support/tap.h>
 
@@ -16,13 +19,14 @@ static double ulps(double wanted, float found)
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
-/* Every 1009th float of either sign. */
-static void check_all(float (*fn)(float), double (*exact)(double), double bound)
+/* Every 1009th float of either sign up to a limit in size, and NaN. */
+static void check_up_to(float limit, float (*fn)(float), double (*exact)(double), double bound)
 {
   double worst = 0;
   float at = 0;
   for (uint64_t u = 0; u <= UINT32_MAX; u += 1009) {
     float x = tn__float_of_bits((uint32_t)u);
+    if (fabsf(x) > limit) continue;
     double d = ulps(exact((double)x), fn(x));
     if (d > worst) {
       worst = d;
@@ -33,10 +37,101 @@ static void check_all(float (*fn)(float), double (*exact)(double), double bound)
   tap_note("largest error %.2f units, at %a", worst, (double)at);
 }
 
+static void check_all(float (*fn)(float), double (*exact)(double), double bound)
+{
+  check_up_to(INFINITY, fn, exact, bound);
+}
+
 static void vector_math__exp(void) { check_all(tn__expf, exp, 1); }
 static void vector_math__log(void) { check_all(tn__logf, log, 1); }
 static void vector_math__tanh(void) { check_all(tn__tanhf, tanh, 1.5); }
-static void vector_math__sigmoid(void) { check_all(tn__sigmoidf, sigmoid, 2.5); }
+static void vector_math__sigmoid(void) { check_all(tn__sigmoidf, sigmoid, 1.6); }
+
+static void vector_math__expm1(void) { check_all(tn__expm1f, expm1, 1.6); }
+static void vector_math__log1p(void) { check_all(tn__log1pf, log1p, 0.6); }
+static void vector_math__sinh(void) { check_all(tn__sinhf, sinh, 1.6); }
+static void vector_math__cosh(void) { check_all(tn__coshf, cosh, 1.5); }
+static void vector_math__asinh(void) { check_all(tn__asinhf, asinh, 0.6); }
+static void vector_math__acosh(void) { check_all(tn__acoshf, acosh, 0.6); }
+static void vector_math__atanh(void) { check_all(tn__atanhf, atanh, 0.6); }
+static void vector_math__erf(void) { check_all(tn__erff, erf, 1.3); }
+static void vector_math__erfc(void) { check_all(tn__erfcf, erfc, 1.3); }
+static void vector_math__sin(void) { check_up_to(TN__TURNS_LIMIT, tn__sinf, sin, 1.6); }
+static void vector_math__cos(void) { check_up_to(TN__TURNS_LIMIT, tn__cosf, cos, 1.6); }
+static void vector_math__tan(void) { check_up_to(TN__TURNS_LIMIT, tn__tanf, tan, 0.6); }
+static void vector_math__asin(void) { check_all(tn__asinf, asin, 0.6); }
+static void vector_math__acos(void) { check_all(tn__acosf, acos, 0.6); }
+static void vector_math__atan(void) { check_all(tn__atanf, atan, 1.6); }
+
+/* erf of the result is x again, as far as the slope of erf tells results apart. */
+static void vector_math__erfinv(void)
+{
+  const double root_pi = 1.7724538509055160273;
+  double worst = 0;
+  for (uint32_t u = 0; u < 0x3f800000u; u += 1009) {
+    double x = (double)tn__float_of_bits(u), y = (double)tn__erfinvf((float)x);
+    double miss = x > 0.5 ? (1 - x) - erfc(y) : erf(y) - x;
+    int exponent;
+    frexp(y, &exponent);
+    double d = fabs(miss * root_pi / 2 * exp(y * y)) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
+    if (d > worst) worst = d;
+    if (tn__erfinvf((float)-x) != (float)-y) worst = INFINITY;
+  }
+  CHECK_MSG(worst <= 0.7, "%g units", worst);
+}
+
+static const float ends[] = { 0,     -0.0f, 1,  -1,     0.5f,   -0.5f, 2,    -2,    3,           -3,
+                              2.5f,  1e-45f, -1e-45f, 3e38f, -3e38f, 1e9f, -1e9f, 16777217.0f, 0.9999999f,
+                              INFINITY, -INFINITY, NAN };
+enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
+
+static bool same(double wanted, float found, double bound)
+{
+  return ulps(wanted, found) <= bound && (isnan(wanted) || !signbit(wanted) == !signbit(found));
+}
+
+static void check_pairs(float (*fn)(float, float), double (*exact)(double, double), double bound)
+{
+  uint32_t seed = 1;
+  for (int i = 0; i < ENDS; i++)
+    for (int j = 0; j < ENDS; j++)
+      CHECK_MSG(same(exact((double)ends[i], (double)ends[j]), fn(ends[i], ends[j]), bound), "of %g and %g: %g",
+                (double)ends[i], (double)ends[j], (double)fn(ends[i], ends[j]));
+  double worst = 0;
+  for (int k = 0; k < 1000000; k++) {
+    seed = seed * 1664525u + 1013904223u;
+    float x = tn__float_of_bits(seed);
+    seed = seed * 1664525u + 1013904223u;
+    float y = k % 2 ? tn__float_of_bits(seed) : (float)((int)(seed >> 8) % 4000) * 0.01f - 20;
+    double d = ulps(exact((double)x, (double)y), fn(x, y));
+    if (d > worst) worst = d;
+  }
+  CHECK_MSG(worst <= bound, "%g units", worst);
+}
+
+static void vector_math__pow(void) { check_pairs(tn__powf, pow, 0.6); }
+static void vector_math__atan2(void) { check_pairs(tn__atan2f, atan2, 1.6); }
+
+/* The sign of zero, infinities and NaN as in C. */
+static void vector_math__ends(void)
+{
+  static const struct {
+    float (*fn)(float);
+    double (*exact)(double);
+  } all[] = { { tn__expm1f, expm1 }, { tn__log1pf, log1p }, { tn__sinhf, sinh },   { tn__coshf, cosh },
+              { tn__asinhf, asinh }, { tn__acoshf, acosh }, { tn__atanhf, atanh }, { tn__erff, erf },
+              { tn__erfcf, erfc },   { tn__asinf, asin },   { tn__acosf, acos },   { tn__atanf, atan },
+              { tn__tanhf, tanh },   { tn__sinf, sin },     { tn__cosf, cos },     { tn__tanf, tan } };
+  for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+    for (int i = 0; i < ENDS; i++) {
+      bool bounded = all[k].fn == tn__sinf || all[k].fn == tn__cosf || all[k].fn == tn__tanf;
+      if (bounded && fabsf(ends[i]) > TN__TURNS_LIMIT && fabsf(ends[i]) < INFINITY) continue;
+      CHECK_MSG(same(all[k].exact((double)ends[i]), all[k].fn(ends[i]), 2), "function %zu of %g: %g", k,
+                (double)ends[i], (double)all[k].fn(ends[i]));
+    }
+  CHECK(tn__erfinvf(1) == INFINITY && tn__erfinvf(-1) == -INFINITY && isnan(tn__erfinvf(1.5f)));
+  CHECK(isnan(tn__erfinvf(NAN)) && tn__erfinvf(0) == 0 && signbit(tn__erfinvf(-0.0f)));
+}
 
 static void vector_math__special_values(void)
 {
@@ -55,4 +150,23 @@ TAP_MAIN(
   TAP_TEST(vector_math__log),
   TAP_TEST(vector_math__tanh),
   TAP_TEST(vector_math__sigmoid),
+  TAP_TEST(vector_math__expm1),
+  TAP_TEST(vector_math__log1p),
+  TAP_TEST(vector_math__sinh),
+  TAP_TEST(vector_math__cosh),
+  TAP_TEST(vector_math__asinh),
+  TAP_TEST(vector_math__acosh),
+  TAP_TEST(vector_math__atanh),
+  TAP_TEST(vector_math__erf),
+  TAP_TEST(vector_math__erfc),
+  TAP_TEST(vector_math__sin),
+  TAP_TEST(vector_math__cos),
+  TAP_TEST(vector_math__tan),
+  TAP_TEST(vector_math__asin),
+  TAP_TEST(vector_math__acos),
+  TAP_TEST(vector_math__atan),
+  TAP_TEST(vector_math__erfinv),
+  TAP_TEST(vector_math__pow),
+  TAP_TEST(vector_math__atan2),
+  TAP_TEST(vector_math__ends),
   TAP_TEST(vector_math__special_values))

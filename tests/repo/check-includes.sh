@@ -53,9 +53,10 @@ core/eager       | @session core/compile core/host
 @session         | @planned core/formats core/formats/... core/resource core/plan core/exec core/exec/step core/registry
 
 @below           | @base core/tensor core/graph core/resource
-@kernel          | @below ops/kernel ops/kernel/elements
+@kernel          | @below ops/kernel ops/kernel/elements ops/kernel/functions
 ops/kernel           | @below
 ops/kernel/elements  | @below ops/kernel
+ops/kernel/functions | @below ops/kernel/elements
 ops/kernel/window    | @kernel
 ops/kernel/move      | @kernel
 ops/kernel/product   | @kernel ops/kernel/window ops/kernel/move

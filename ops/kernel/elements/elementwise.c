@@ -43,6 +43,22 @@ void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn,
   }
 }
 
+void tn__unary_bounded(const tn__unary_fn *fn, float limit, float (*exact)(float), const float *x, float *out,
+                       int64_t n)
+{
+  float kept[FLOATS]; /* out may be x */
+  int v = tn__vectors();
+  for (int64_t at = 0, k; at < n; at += k) {
+    int above = 0;
+    k = n - at < FLOATS ? n - at : FLOATS;
+    for (int64_t i = 0; i < k; i++) above |= fabsf(x[at + i]) > limit;
+    if (above) memcpy(kept, x + at, (size_t)k * sizeof(float));
+    fn[v](x + at, out + at, k);
+    for (int64_t i = 0; above && i < k; i++)
+      if (fabsf(kept[i]) > limit) out[at + i] = exact(kept[i]);
+  }
+}
+
 bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
                           const void *y, int64_t sy, void *out, bool to_short, int64_t n)
 {

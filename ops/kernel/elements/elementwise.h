@@ -322,6 +322,20 @@ void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn,
 #define TN__UNARY_SLOW_LOOP_VIA_FLOAT(op, from, to) TN__UNARY_VIA(op, from, to, TN__SAME_FNS(op##_f32))
 #define TN__UNARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
+/* For an expression EXPR_op_near of float that holds up to a limit in size: `exact` computes what is above. Other types
+ * are as in TN__UNARY_SLOW; TYPES has them and f32. */
+#define TN__UNARY_BOUNDED(op, cost, limit, exact, TYPES, OTHER_TYPES)          \
+  TN__UNARY_HEAVY_LOOP_PLAIN(op##_near, f32, f32)                              \
+  static void op##_f32(const void *x, void *out, int64_t n)                    \
+  {                                                                            \
+    static const tn__unary_fn fn[] = TN__FNS(op##_near_f32);                   \
+    tn__unary_bounded(fn, limit, exact, x, out, n);                            \
+  }                                                                            \
+  OTHER_TYPES(TN__UNARY_SLOW_LOOP, op)                                         \
+  TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_SLOW_ENTRY)
+void tn__unary_bounded(const tn__unary_fn *fn, float limit, float (*exact)(float), const float *x, float *out,
+                       int64_t n);
+
 /* Defines the loops of op for a list of types, and op_create, the `create` of its kernels. cost is in nanoseconds per
  * element. */
 #define TN__UNARY(op, cost, TYPES) TYPES(TN__UNARY_LOOP, op) TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_ENTRY)

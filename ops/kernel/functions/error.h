@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The error function, its complement and its inverse of float, without calls and branches. Maximum errors in units in
+ * the last place (tests/ops/vector_math.c): erf 1.3, erfc 1.3, its inverse 0.7. */
+#ifndef TN_OPS_KERNEL_FUNCTIONS_ERROR_H
+#define TN_OPS_KERNEL_FUNCTIONS_ERROR_H
+
+#include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/functions/wide_log.h>
+
+/* Polynomials are evaluated in pairs of terms, so that additions wait for fewer others. */
+static inline float tn__erff(float x)
+{
+  float a = fabsf(x), z = a * a, z2 = z * z;
+  float n0 = 0x1.06eba8p-3f - 0x1.81273ep-2f * z, n1 = 0x1.ce2cf8p-4f - 0x1.b7f90ep-6f * z;
+  float n2 = 0x1.5405b2p-8f - 0x1.a3f700p-11f * z + 0x1.496a32p-14f * z2;
+  float near = a + a * (n0 + z2 * (n1 + z2 * n2));
+  /* erf t = 1 - exp(-t H(t)). From 4 on the result is 1. */
+  float t = a > 4.0f ? 4.0f : a, t2 = t * t;
+  float h0 = 0x1.20f1eep+0f + 0x1.451c18p-1f * t, h1 = 0x1.b448fcp-4f - 0x1.892c22p-6f * t;
+  float h2 = 0x1.ebc456p-9f - 0x1.6e4722p-12f * t + 0x1.d07b14p-17f * t2;
+  float far = 1 - tn__expf_within(-t * (h0 + t2 * (h1 + t2 * h2)));
+  return copysignf(a < 1.0f ? near : far, x);
+}
+
+/* erfc t = exp(-t^2) P(q) / (1 + 2t), where q = (t - 3) / (t + 3), for t from 0.5 to where the result is 0. */
+static inline float tn__erfcf(float x)
+{
+  float a = fabsf(x);
+  double t = a > 10.1f ? 10.1f : a, q = (t - 3) / (t + 3);
+  double p = -0x1.897212842326bp-13;
+  p = p * q - 0x1.6c58044641cd4p-11;
+  p = p * q + 0x1.0032e136c4c09p-9;
+  p = p * q + 0x1.48acd525c92ffp-9;
+  p = p * q - 0x1.85c169adbeb3dp-6;
+  p = p * q + 0x1.17cccac88b09cp-4;
+  p = p * q - 0x1.e88953b880040p-4;
+  p = p * q + 0x1.0983558737323p-3;
+  p = p * q - 0x1.85a1889fe48cdp-5;
+  p = p * q - 0x1.15c08471a19fcp-3;
+  p = p * q + 0x1.40c522da224a1p+0;
+  double far = tn__wide_exp2(-t * t * TN__LOG2_E) * p / (1 + 2 * t);
+  far = x < 0 ? 2 - far : far;
+  return a < 0.5f ? 1 - tn__erff(x) : (float)far;
+}
+
+/* x times a function of w = -log(1 - x^2), in two ranges: of w up to 5, of its square root beyond. */
+static inline float tn__erfinvf(float x)
+{
+  double wide = x, w = -tn__wide_log1p(-wide * wide);
+  double c = w - 2.5, s = sqrt(w) - 3;
+  double near = -0x1.2e0e7eab7deefp-27;
+  near = near * c + 0x1.8f221ce91bfe8p-26;
+  near = near * c + 0x1.f48bd2dc6f996p-22;
+  near = near * c - 0x1.d0c19def5e7d1p-19;
+  near = near * c - 0x1.4d159ce35d011p-18;
+  near = near * c + 0x1.c9e6c71107281p-13;
+  near = near * c - 0x1.486615ae9b2bbp-10;
+  near = near * c - 0x1.11c4eb99ce9dep-8;
+  near = near * c + 0x1.f91e8ad751f5dp-3;
+  near = near * c + 0x1.805c5d200692fp+0;
+  double far = 0x1.0818646dc18e4p-13;
+  far = far * s - 0x1.4c6ed97aff2f9p-12;
+  far = far * s - 0x1.2e1ea682fba09p-14;
+  far = far * s + 0x1.87a0dbfee595ep-10;
+  far = far * s - 0x1.d677af7de5b4bp-9;
+  far = far * s + 0x1.747e8d1e6bef5p-8;
+  far = far * s - 0x1.f4a010ed409b5p-8;
+  far = far * s + 0x1.35839f5a1317dp-7;
+  far = far * s + 0x1.006dc6dceb1f3p+0;
+  far = far * s + 0x1.6a9efbd185d7fp+1;
+  float r = (float)(wide * (w < 5 ? near : far));
+  float end = fabsf(x) > 1.0f ? NAN : x * INFINITY;
+  return fabsf(x) < 1.0f ? r : end;
+}
+
+#endif
