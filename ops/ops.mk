@@ -100,6 +100,7 @@ TN_OPS_FILES = \
   ops/random/random_stateless.c \
   ops/random/shuffle.c \
   ops/rewrite/algebra.c \
+  ops/rewrite/dense.c \
   ops/rewrite/elementwise_program.c \
   ops/rewrite/fuse.c \
   ops/rewrite/fuse_elementwise.c \

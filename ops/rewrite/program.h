@@ -35,6 +35,8 @@ typedef struct tn__step_op {
   X(Neg, UNARY) X(Abs, UNARY) X(Sign, UNARY) X(Square, UNARY) X(Sqrt, UNARY) X(Rsqrt, UNARY) X(Exp, UNARY)          \
   X(Expm1, UNARY) X(Log, UNARY) X(Log1p, UNARY) X(Tanh, UNARY) X(Sigmoid, UNARY) X(Floor, UNARY)      \
   X(Ceil, UNARY) X(Round, UNARY) X(Reciprocal, UNARY) X(Inv, UNARY) X(Sin, UNARY) X(Cos, UNARY) X(Relu, UNARY)      \
+  X(Tan, UNARY) X(Asin, UNARY) X(Acos, UNARY) X(Atan, UNARY) X(Sinh, UNARY) X(Cosh, UNARY) X(Asinh, UNARY)          \
+  X(Acosh, UNARY) X(Atanh, UNARY) X(Erf, UNARY) X(Erfc, UNARY) X(Pow, BINARY) X(Atan2, BINARY)                      \
   X(Relu6, UNARY) X(Elu, UNARY) X(Selu, UNARY) X(Softplus, UNARY) X(Softsign, UNARY) X(BiasAdd, BIAS)               \
   X(LeakyRelu, LEAKY)
 

@@ -101,10 +101,16 @@ const tn__unary_loop *tn__unary_loop_of(const char *op, const tn_operation *node
   return loop != NULL && loop->info->fault == TN_OK ? loop : NULL;
 }
 
+static bool is_float(tn_dtype dtype)
+{
+  return dtype == TN_FLOAT || dtype == TN_DOUBLE || dtype == TN_HALF || dtype == TN_BFLOAT16;
+}
+
+/* Faults are those of integers. */
 const tn__binary_loop *tn__binary_loop_of(const char *op, const tn_operation *node)
 {
   const tn__binary_loop *loop = loop_of(op, node, tn__binary_compute, tn__binary_prepare);
-  return loop != NULL && loop->info->fault == TN_OK ? loop : NULL;
+  return loop != NULL && (loop->info->fault == TN_OK || is_float(loop->from)) ? loop : NULL;
 }
 
 /* ---- one input ---- */

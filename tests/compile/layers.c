@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers of today's networks in the forms that exporters write: what the planner makes of them, and that level 0 gives
+ * the same results. */
+#include <math.h>
+
+#include "conformance/support/plan_kit.h"
+
+#define UNARY(name, op, x) NODE(name, op, "input: '" x "'", F)
+#define BINARY(name, op, x, y) NODE(name, op, "input: '" x "' input: '" y "'", F)
+#define RESHAPE(name, x, shape) NODE(name, "Reshape", "input: '" x "' input: '" shape "'", F TYPE("Tshape", "DT_INT32"))
+#define MATRIX(name, rows, columns) CONSTANT(name, "DT_FLOAT", D(rows) D(columns), \
+    "float_val: [0.5, -1, 0.25, 2, -0.75, 1.5, 0.125, -0.5, 1, 0.75, -2, 0.25]")
+#define VECTOR(name, n) CONSTANT(name, "DT_FLOAT", D(n), "float_val: [0.5, 1.25, -2, 0.75]")
+
+/* Feeds x with numbers from -2 to 2 and fetches y. */
+static tn_tensor *step(ts *t, const int64_t *dims, int32_t rank)
+{
+  const char *feed = "x:0", *fetch = "y:0";
+  tn_tensor *x = NULL, *y = NULL;
+  REQUIRE_OK(tn_tensor_create(TN_FLOAT, dims, rank, &x, NULL), NULL);
+  for (int64_t i = 0; i < tn_tensor_elements(x); i++) ((float *)tn_tensor_data(x))[i] = (float)(i % 17 - 8) / 4;
+  CHECK_OK(tn_session_run(t->session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t->err), &t->err);
+  tn_tensor_unref(x);
+  return y;
+}
+
+/* Compares the results of both levels, and returns the report of level 1. */
+static tn_plan_report *check_levels(ts *t, const char *text, const int64_t *dims, int32_t rank, double bound)
+{
+  ts plain;
+  tp_open(&plain, text, 0, "");
+  tp_open(t, text, 1, "");
+  tn_tensor *wanted = step(&plain, dims, rank), *found = step(t, dims, rank);
+  REQUIRE(wanted != NULL && found != NULL && tn_tensor_bytes(wanted) == tn_tensor_bytes(found));
+  for (int64_t i = 0; i < tn_tensor_elements(wanted); i++) {
+    double a = (double)((float *)tn_tensor_data(wanted))[i], b = (double)((float *)tn_tensor_data(found))[i];
+    CHECK_MSG(fabs(a - b) <= bound, "element %d: %.9g at level 0, %.9g at level 1", (int)i, a, b);
+  }
+  tn_tensor_unref(wanted);
+  tn_tensor_unref(found);
+  ts_fini(&plain);
+  return tp_report(t, "x:0", "y:0");
+}
+
+/* ---- dense layers on sequences ---- */
+
+#define SEQUENCE IN(D(2) D(5) D(3)) INTS("rows", 2, "int_val: [-1, 3]") INTS("back", 3, "int_val: [2, 5, 4]") \
+  MATRIX("w", 3, 4) VECTOR("b", 4) RESHAPE("r", "x", "rows") BINARY("m", "MatMul", "r", "w") RESHAPE("s", "m", "back")
+
+static const int64_t sequence[] = { 2, 5, 3 };
+
+static void check_dense(const char *text, int64_t moved, int64_t biases, int64_t activations)
+{
+  ts t;
+  tn_plan_report *r = check_levels(&t, text, sequence, 3, 1e-6);
+  CHECK_INT(tp_rewrites(r, "before_reshape"), moved);
+  CHECK_INT(tp_rewrites(r, "product_bias") + tp_rewrites(r, "product_add"), biases);
+  CHECK_INT(tp_rewrites(r, "product_activation"), activations);
+  tn_plan_report_release(r);
+  ts_fini(&t);
+}
+
+static void dense__a_bias_after_a_reshape_is_part_of_the_product(void)
+{
+  check_dense(SEQUENCE BINARY("y", "BiasAdd", "s", "b"), 1, 1, 0);
+  check_dense(SEQUENCE BINARY("y", "AddV2", "b", "s"), 1, 1, 0);
+}
+
+static void dense__so_is_an_activation(void)
+{
+  check_dense(SEQUENCE BINARY("a", "BiasAdd", "s", "b") UNARY("y", "Relu", "a"), 2, 1, 1);
+  check_dense(SEQUENCE UNARY("y", "Tanh", "s"), 1, 0, 1);
+}
+
+/* The plain value is read elsewhere, or the vector belongs to another dimension. */
+static void dense__other_sums_stay(void)
+{
+  check_dense(SEQUENCE BINARY("a", "BiasAdd", "s", "b") BINARY("y", "Mul", "a", "s"), 0, 0, 0);
+  check_dense(SEQUENCE INTS("other", 3, "int_val: [2, 10, 2]") RESHAPE("u", "m", "other") VECTOR("c", 2)
+                  BINARY("y", "AddV2", "u", "c"),
+              0, 0, 0);
+}
+
+/* ---- GELU ---- */
+
+static void check_gelu(const char *text)
+{
+  static const int64_t dims[] = { 3, 7 };
+  ts t;
+  tn_plan_report *r = check_levels(&t, text, dims, 2, 1e-6);
+  CHECK_INT(tp_calls(r, "_TnElementwise"), 1);
+  CHECK_INT(tp_summary(r).instructions, 1);
+  tn_plan_report_release(r);
+  ts_fini(&t);
+}
+
+#define MATRIX_IN IN(D(-1) D(7)) SCALAR("half", 0.5) SCALAR("one", 1) SCALAR("root", 1.4142135) SCALAR("three", 3) \
+  SCALAR("k", 0.044715) SCALAR("c", 0.7978846)
+
+static void gelu__of_erf_is_one_program(void)
+{
+  check_gelu(MATRIX_IN BINARY("d", "RealDiv", "x", "root") UNARY("e", "Erf", "d") BINARY("s", "AddV2", "e", "one")
+                 BINARY("h", "Mul", "x", "half") BINARY("y", "Mul", "h", "s"));
+  check_gelu(MATRIX_IN BINARY("d", "Mul", "x", "c") UNARY("n", "Neg", "d") UNARY("e", "Erfc", "n")
+                 BINARY("h", "Mul", "half", "x") BINARY("y", "Mul", "e", "h"));
+}
+
+static void gelu__of_tanh_is_one_program(void)
+{
+  check_gelu(MATRIX_IN BINARY("p", "Pow", "x", "three") BINARY("q", "Mul", "p", "k") BINARY("s", "AddV2", "x", "q")
+                 BINARY("d", "Mul", "s", "c") UNARY("e", "Tanh", "d") BINARY("f", "AddV2", "e", "one")
+                     BINARY("h", "Mul", "x", "half") BINARY("y", "Mul", "h", "f"));
+  check_gelu(MATRIX_IN UNARY("p", "Square", "x") BINARY("q", "Mul", "p", "x") BINARY("u", "Mul", "k", "q")
+                 BINARY("s", "AddV2", "x", "u") BINARY("d", "Mul", "c", "s") UNARY("e", "Tanh", "d")
+                     BINARY("f", "AddV2", "one", "e") BINARY("g", "Mul", "half", "f") BINARY("y", "Mul", "x", "g"));
+}
+
+TAP_MAIN(
+  TAP_TEST(dense__a_bias_after_a_reshape_is_part_of_the_product),
+  TAP_TEST(dense__so_is_an_activation),
+  TAP_TEST(dense__other_sums_stay),
+  TAP_TEST(gelu__of_erf_is_one_program),
+  TAP_TEST(gelu__of_tanh_is_one_program))
