@@ -27,6 +27,7 @@ TN_GPU_OPS = \
   plugins/gpu/ops/nn/conv.c \
   plugins/gpu/ops/nn/depthwise.c \
   plugins/gpu/ops/nn/gradient.c \
+  plugins/gpu/ops/nn/layer_norm.c \
   plugins/gpu/ops/nn/norm.c \
   plugins/gpu/ops/nn/pool.c \
   plugins/gpu/ops/nn/softmax.c \
@@ -68,6 +69,7 @@ TN_GPU_CL = \
   plugins/gpu/ops/math/reduce.cl \
   plugins/gpu/ops/math/scan.cl \
   plugins/gpu/ops/nn/depthwise.cl \
+  plugins/gpu/ops/nn/layer_norm.cl \
   plugins/gpu/ops/nn/norm.cl \
   plugins/gpu/ops/nn/pool.cl \
   plugins/gpu/ops/nn/softmax.cl \
