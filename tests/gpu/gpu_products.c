@@ -162,9 +162,13 @@ static const char *set_attr(tn_operation_builder *b, const char *at)
   return at;
 }
 
-/* Inputs that FusedBatchNorm and its like read per channel are float and above 0. */
+/* Inputs that FusedBatchNorm and its like read per channel are float and above 0. All but the first of _TnLayerNorm are
+ * a list. */
 static void add_inputs(scene *s, tn_operation_builder *b, const char *op, const char *at)
 {
+  const bool list = strcmp(op, "_TnLayerNorm") == 0;
+  tn_output listed[MOST];
+  size_t n_listed = 0;
   const bool norm = strncmp(op, "FusedBatchNorm", 14) == 0, grad = strstr(op, "Grad") != NULL;
   for (int i = 0; *at != 0; i++) {
     int64_t numbers[MOST];
@@ -177,8 +181,10 @@ static void add_inputs(scene *s, tn_operation_builder *b, const char *op, const 
     const tn_output in = sizes ? add_sizes(s, numbers, n) : add_feed(s, dtype, numbers, (int32_t)n);
     if (channels)
       for (int64_t k = 0; k < tn_tensor_elements(s->feeds[s->n - 1]); k++) put(s->feeds[s->n - 1], k, 1.5f + number());
-    tn_operation_add_input(b, in);
+    if (list && i > 0) listed[n_listed++] = in;
+    else tn_operation_add_input(b, in);
   }
+  if (list) tn_operation_add_input_list(b, listed, n_listed);
 }
 
 static tn_output add_then(scene *s, tn_output x, const char *then, int i)
@@ -373,6 +379,20 @@ static const line followed[] = {
   { "DepthwiseConv2dNative", "2x7x9x8 3x3x8x1", "strides=1,1,1,1 padding=SAME", "BiasAdd Relu6", .launches = 1 },
   { "DepthwiseConv2dNative", "2x7x9x3 3x3x3x2", "strides=1,1,1,1 padding=SAME", "BiasAdd AddV2 Relu", .launches = 1 },
 };
+
+static const line rows[] = {
+  { "_TnLayerNorm", "3x5x70 70 70", "N=2 epsilon=0.001 scaled=true shifted=true", .launches = 1 },
+  { "_TnLayerNorm", "7x300 300", "N=1 epsilon=0.001 scaled=true centered=false", .launches = 1 },
+  { "_TnLayerNorm", "9x64 64", "N=1 epsilon=0.1 shifted=true", .launches = 1 },
+  { "_TnLayerNorm", "9x3", "N=0 epsilon=0.1", .launches = 1 },
+  { "_TnLayerNorm", "0x3", "N=0 epsilon=0.1" },
+};
+
+static void gpu_products__rows_are_normalised(void)
+{
+  GPU_NEEDS_DEVICE();
+  CHECK_ALL(rows, TN_FLOAT);
+}
 
 static void gpu_products__ops_that_follow_are_in_the_launch(void)
 {
@@ -601,7 +621,8 @@ TAP_MAIN(
   TAP_TEST(gpu_products__few_rows),
   TAP_TEST(gpu_products__all_types),
   TAP_TEST(gpu_products__batches_broadcast),
-  TAP_TEST(gpu_products__ops_that_follow_are_in_the_launch),
+  TAP_TEST(gpu_products__rows_are_normalised),
+         TAP_TEST(gpu_products__ops_that_follow_are_in_the_launch),
   TAP_TEST(gpu_products__convolutions),
   TAP_TEST(gpu_products__gradients_of_convolutions),
   TAP_TEST(gpu_products__depthwise_convolutions),
