@@ -107,6 +107,12 @@ bool dnn_fused_is_faster(void)
 #endif
 }
 
+bool dnn_packs_weights(void)
+{
+  const unsigned wanted = dnnl_cpu_isa_avx512_core;
+  return ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == wanted;
+}
+
 bool dnn_dims_fit(const int64_t *dims, int32_t rank)
 {
   int64_t count = 1;

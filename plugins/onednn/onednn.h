@@ -38,6 +38,8 @@ bool dnn_type_is_fast(tn_dtype dtype);
  * own loops, whose results have the same bits on all processors, round after the multiplication, and take twice as
  * long there. AMD processors have separate units for the two. */
 bool dnn_fused_is_faster(void);
+/* Whether products by constants read them in a layout of their own. */
+bool dnn_packs_weights(void);
 
 /* oneDNN counts dimensions and offsets in int at places, so larger tensors are left to the library's own kernels. */
 #define DNN_MOST INT32_MAX
