@@ -96,8 +96,9 @@ HARDWARE static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t s
 #define FOLDED ((size_t)ROUNDS * FOLD)
 #define PART ((size_t)ROUNDS * TAKE)
 #define BLOCK (FOLDED + 3 * PART)
-#define FOLD_LOW ((int64_t)0xe9a5d8be << 32)  /* x^(8 * FOLD + 63): bits 0 to 63 of 128 have the higher powers */
-#define FOLD_HIGH ((int64_t)0x1426a815 << 32) /* x^(8 * FOLD - 1) */
+/* x^(8 * FOLD + 63), x^(8 * FOLD - 1): bits 0 to 63 of 128 have the higher powers. */
+#define FOLD_LOW ((int64_t)(UINT64_C(0xe9a5d8be) << 32))
+#define FOLD_HIGH ((int64_t)(UINT64_C(0x1426a815) << 32))
 #define SHIFT_BLOCK 0x30a53002             /* x^(8 * BLOCK - 33) */
 #define SHIFT_3 0x278840ed                    /* x^(8 * 3 * PART - 33) */
 #define SHIFT_2_PARTS 0xe2f1a204              /* x^(8 * 2 * PART - 33) */
