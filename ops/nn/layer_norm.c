@@ -46,37 +46,27 @@ static inline float lanes_sum(const float *lanes)
   TN__IVDEP             \
   for (int64_t i = 0; i < n; i++) y[i] = RESULT;
 
-#define ROWS(end, attribute)                                                                                     \
-  attribute static float plain_sum_##end(const float *x, int64_t n) { ROW_SUM(PLAIN) }                           \
-  attribute static float square_sum_##end(const float *x, float mean, int64_t n) { ROW_SUM(SQUARE) }             \
-  attribute static void row_##end(const row_args *a, const float *x, float *y, int64_t n)                        \
-  {                                                                                                              \
-    const float *scale = a->scale, *shift = a->shift;                                                            \
-    float mean = a->centered ? plain_sum_##end(x, n) / (float)n : 0;                                             \
-    float by = 1 / sqrtf(square_sum_##end(x, mean, n) / (float)n + a->epsilon);                                  \
-    if (scale != NULL && shift != NULL) {                                                                        \
-      ROW_OUT((x[i] - mean) * by * scale[i] + shift[i])                                                          \
-    } else if (scale != NULL) {                                                                                  \
-      ROW_OUT((x[i] - mean) * by * scale[i])                                                                     \
-    } else if (shift != NULL) {                                                                                  \
-      ROW_OUT((x[i] - mean) * by + shift[i])                                                                     \
-    } else {                                                                                                     \
-      ROW_OUT((x[i] - mean) * by)                                                                                \
-    }                                                                                                            \
+#define ROWS(name, attribute)                                                                         \
+  attribute static float name##_plain_sum(const float *x, int64_t n) { ROW_SUM(PLAIN) }               \
+  attribute static float name##_square_sum(const float *x, float mean, int64_t n) { ROW_SUM(SQUARE) } \
+  attribute static void name(const row_args *a, const float *x, float *y, int64_t n)                  \
+  {                                                                                                   \
+    const float *scale = a->scale, *shift = a->shift;                                                 \
+    float mean = a->centered ? name##_plain_sum(x, n) / (float)n : 0;                                 \
+    float by = 1 / sqrtf(name##_square_sum(x, mean, n) / (float)n + a->epsilon);                      \
+    if (scale != NULL && shift != NULL) {                                                             \
+      ROW_OUT((x[i] - mean) * by * scale[i] + shift[i])                                               \
+    } else if (scale != NULL) {                                                                       \
+      ROW_OUT((x[i] - mean) * by * scale[i])                                                          \
+    } else if (shift != NULL) {                                                                       \
+      ROW_OUT((x[i] - mean) * by + shift[i])                                                          \
+    } else {                                                                                          \
+      ROW_OUT((x[i] - mean) * by)                                                                     \
+    }                                                                                                 \
   }
-ROWS(plain, )
-#define WIDE_ROWS(unused, end, attribute) ROWS(end, attribute)
-TN__WIDE_LOOPS(WIDE_ROWS, )
-
-static row_fn row_here(void)
-{
-#if TN__VECTORS > 1
-  static const row_fn fns[] = { row_plain, row_avx2, row_avx512 };
-  return fns[tn__vectors()];
-#else
-  return row_plain;
-#endif
-}
+ROWS(row, )
+#define WIDE_ROWS(name, end, attribute) ROWS(name##_##end, attribute)
+TN__WIDE_LOOPS(WIDE_ROWS, row)
 
 /* ---- the kernel ---- */
 
@@ -134,12 +124,13 @@ static void rows_part(void *user, int64_t begin, int64_t end)
 
 static tn_status compute(tn_kernel_ctx *ctx)
 {
+  static const row_fn rows[] = TN__FNS(row);
   const norm_state *s = ctx->state;
   const tn_view *x = ctx->inputs[0];
   if (x->count == 0) return TN_OK;
-  run r = { .row = row_here(), .x = x->data, .y = ctx->outputs[0]->data, .n = x->dims[x->rank - 1] };
+  run r = { .row = rows[tn__vectors()], .x = x->data, .y = ctx->outputs[0]->data, .n = x->dims[x->rank - 1] };
   r.args = (row_args){ .scale = s->scaled ? ctx->inputs[1]->data : NULL,
-                       .shift = s->shifted ? ctx->inputs[s->scaled ? 2 : 1]->data : NULL,
+                       .shift = s->shifted ? ctx->inputs[1 + s->scaled]->data : NULL,
                        .epsilon = s->epsilon,
                        .centered = s->centered };
   double row_ns = NS_PER_ELEMENT * (double)r.n;

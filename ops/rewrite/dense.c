@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewrites of the pass "algebra" for dense layers on sequences, which exporters write as a product between two Reshapes:
+/* Rewrites of the pass "algebra" for dense layers on sequences, which exporters write as a product between two
+ * Reshapes:
  *
  *   before_reshape  a bias or an activation after the second Reshape moves before it, beside the product, which can
  *                   then compute it

@@ -136,7 +136,8 @@ static bool read_inverse(const tn_rewriter *rw, uint32_t value, uint32_t *varian
   uint32_t node = node_of(rw, value, "Rsqrt");
   if (node != TN_NO_NODE) return read_sum(rw, in(rw, node, 0), variance, epsilon);
   node = node_of(rw, value, "Pow");
-  if (node != TN_NO_NODE && is_number(rw, in(rw, node, 1), -0.5f)) return read_sum(rw, in(rw, node, 0), variance, epsilon);
+  if (node != TN_NO_NODE && is_number(rw, in(rw, node, 1), -0.5f))
+    return read_sum(rw, in(rw, node, 0), variance, epsilon);
   node = node_of(rw, value, "Reciprocal");
   if (node != TN_NO_NODE) return read_root(rw, in(rw, node, 0), variance, epsilon);
   node = node_of(rw, value, "RealDiv");
@@ -230,7 +231,8 @@ static bool read_moments(const tn_rewriter *rw, uint32_t node, norm *m)
       m->shift = TN_NO_NODE;
       m->centered = true;
       if (!read_factor(rw, s, m, &variance)) continue;
-      if (difference ? !is_mean_times(rw, other, s, false, &mean) : !read_offset(rw, other, s, &mean, &m->shift)) continue;
+      if (difference ? !is_mean_times(rw, other, s, false, &mean) : !read_offset(rw, other, s, &mean, &m->shift))
+        continue;
       if (is_variance(rw, variance, m->x, mean) && (m->scale == TN_NO_NODE || fits(rw, m->scale, m->x)) &&
           (m->shift == TN_NO_NODE || fits(rw, m->shift, m->x)))
         return true;

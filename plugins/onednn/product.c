@@ -122,8 +122,8 @@ static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
 #define NARROW_FED 32
 #define SMALL_SHORT 16000 /* of bfloat16 */
 
-/* Without AVX-512, oneDNN packs constants in each step. If their rows are multiples of 2 KiB apart, which map to few cache
- * sets, that takes as long as the product of some hundred rows: 256 rows of 512 by 512x2048 take 1.8 times as long as in
+/* Without AVX-512, oneDNN packs constants in each step. If their rows are multiples of 2 KiB apart, which map to few
+ * cache sets, that takes as long as the product of some hundred rows: 256 rows by 512x2048 take 1.8 times as long as in
  * the library's own kernel. */
 #define FEW_FOR_PACKING 512
 static bool packs_slowly(const sizes *z)

@@ -145,9 +145,9 @@ static void norm__of_moments_is_one_node(void)
 {
   check_norm(FOLDED_SCALE, 1, 1);
   /* Keras 3: no scale in s, the mean negated. */
-  check_norm(COLUMNS MOMENTS("one_last") UNARY("r", "Rsqrt", "ve") UNARY("n", "Neg", "mean") BINARY("nr", "Mul", "n", "r")
-                 BINARY("xr", "Mul", "x", "r") BINARY("z", "AddV2", "xr", "nr") BINARY("zg", "Mul", "z", "g")
-                     BINARY("y", "AddV2", "zg", "b"),
+  check_norm(COLUMNS MOMENTS("one_last") UNARY("r", "Rsqrt", "ve") UNARY("n", "Neg", "mean")
+                 BINARY("nr", "Mul", "n", "r") BINARY("xr", "Mul", "x", "r") BINARY("z", "AddV2", "xr", "nr")
+                     BINARY("zg", "Mul", "z", "g") BINARY("y", "AddV2", "zg", "b"),
              1, 1);
 }
 
@@ -161,8 +161,8 @@ static void norm__of_differences_is_one_node(void)
                  MEAN("v", "q", "last") BINARY("ve", "AddV2", "eps", "v") BINARY("r", "Pow", "ve", "minus_half")
                      BINARY("y", "Mul", "r", "d"),
              1, 1);
-  check_norm(COLUMNS MOMENTS("last") UNARY("r", "Rsqrt", "ve") BINARY("d", "Sub", "x", "mean") BINARY("z", "Mul", "d", "r")
-                 BINARY("y", "Add", "b", "z"),
+  check_norm(COLUMNS MOMENTS("last") UNARY("r", "Rsqrt", "ve") BINARY("d", "Sub", "x", "mean")
+                 BINARY("z", "Mul", "d", "r") BINARY("y", "Add", "b", "z"),
              1, 1);
 }
 
@@ -179,8 +179,9 @@ static void norm__of_squares_is_one_node(void)
 
 static void norm__other_axes_and_mixtures_stay(void)
 {
-  check_norm(COLUMNS MOMENTS("first") UNARY("r", "Rsqrt", "ve") BINARY("d", "Sub", "x", "mean") BINARY("y", "Mul", "d", "r"), 0,
-             0);
+  check_norm(COLUMNS MOMENTS("first") UNARY("r", "Rsqrt", "ve") BINARY("d", "Sub", "x", "mean")
+                 BINARY("y", "Mul", "d", "r"),
+             0, 0);
   /* The mean of one tensor, the deviation of another. */
   check_norm(COLUMNS MOMENTS("last") UNARY("r", "Rsqrt", "ve") UNARY("a", "Abs", "x") MEAN("other", "a", "last")
                  BINARY("d", "Sub", "x", "other") BINARY("y", "Mul", "d", "r"),
@@ -210,7 +211,8 @@ static void norm__nan_stays_in_its_row(void)
     REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, dims, 2, numbers, sizeof numbers, &x, &t.err), &t.err);
     REQUIRE_OK(tn_session_run(t.session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t.err), &t.err);
     for (int i = 0; i < 16; i++)
-      CHECK_MSG(!isnan(((float *)tn_tensor_data(y))[i]) == (i / 4 == 0 || i / 4 == 3), "element %d at level %d", i, level);
+      CHECK_MSG(!isnan(((float *)tn_tensor_data(y))[i]) == (i / 4 == 0 || i / 4 == 3), "element %d at level %d", i,
+                level);
     tn_tensor_unref(x);
     tn_tensor_unref(y);
     ts_fini(&t);
@@ -224,10 +226,11 @@ static void norm__rows_of_any_length(void)
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
     const int64_t dims[] = { 3, lengths[k] };
     ts t;
-    tn_plan_report *r = check_levels(&t, IN(D(-1) D(-1)) INTS("last", 1, "int_val: -1") SCALAR("eps", 0.01) MOMENTS("last")
-                                             UNARY("r", "Rsqrt", "ve") BINARY("d", "Sub", "x", "mean")
-                                                 BINARY("y", "Mul", "d", "r"),
-                                     dims, 2, 2e-6);
+    tn_plan_report *r =
+        check_levels(&t,
+                     IN(D(-1) D(-1)) INTS("last", 1, "int_val: -1") SCALAR("eps", 0.01) MOMENTS("last")
+                         UNARY("r", "Rsqrt", "ve") BINARY("d", "Sub", "x", "mean") BINARY("y", "Mul", "d", "r"),
+                     dims, 2, 2e-6);
     CHECK_INT(tp_calls(r, "_TnLayerNorm"), 1);
     tn_plan_report_release(r);
     ts_fini(&t);

@@ -99,10 +99,10 @@ HARDWARE static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t s
 /* x^(8 * FOLD + 63), x^(8 * FOLD - 1): bits 0 to 63 of 128 have the higher powers. */
 #define FOLD_LOW ((int64_t)(UINT64_C(0xe9a5d8be) << 32))
 #define FOLD_HIGH ((int64_t)(UINT64_C(0x1426a815) << 32))
-#define SHIFT_BLOCK 0x30a53002             /* x^(8 * BLOCK - 33) */
-#define SHIFT_3 0x278840ed                    /* x^(8 * 3 * PART - 33) */
-#define SHIFT_2_PARTS 0xe2f1a204              /* x^(8 * 2 * PART - 33) */
-#define SHIFT_1_PART 0xca110698               /* x^(8 * PART - 33) */
+#define SHIFT_BLOCK 0x30a53002   /* x^(8 * BLOCK - 33) */
+#define SHIFT_3_PARTS 0x278840ed /* x^(8 * 3 * PART - 33) */
+#define SHIFT_2_PARTS 0xe2f1a204 /* x^(8 * 2 * PART - 33) */
+#define SHIFT_1_PART 0xca110698  /* x^(8 * PART - 33) */
 
 static bool has_wide_products(void)
 {
@@ -146,7 +146,7 @@ WIDE static uint32_t take_block(uint32_t crc, const uint8_t *p)
     sum = TAKE_8(sum, (uint64_t)_mm256_extract_epi64(sums[k], 2));
     sum = TAKE_8(sum, (uint64_t)_mm256_extract_epi64(sums[k], 3));
   }
-  __m128i all = _mm_xor_si128(_mm_xor_si128(shifted(crc, SHIFT_BLOCK), shifted(sum, SHIFT_3)),
+  __m128i all = _mm_xor_si128(_mm_xor_si128(shifted(crc, SHIFT_BLOCK), shifted(sum, SHIFT_3_PARTS)),
                               _mm_xor_si128(shifted(first, SHIFT_2_PARTS), shifted(second, SHIFT_1_PART)));
   return TAKE_8(0, (uint64_t)_mm_cvtsi128_si64(all)) ^ third;
 }
