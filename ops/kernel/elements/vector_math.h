@@ -14,9 +14,9 @@
 #define TN__LN2_HIGH 0x1.62e4p-1f /* 16 bits: exact when multiplied by an exponent */
 #define TN__LN2_LOW 0x1.7f7d1cp-20f
 
-/* Returns e^r where x = n ln 2 + r. *shifted is TN__MAGIC + n, so its low bits hold the integer n. */
+/* Returns e^r - 1 where x = n ln 2 + r. *shifted is TN__MAGIC + n, so its low bits hold the integer n. */
 #define TN__MAGIC 0x1.8p23f
-static inline float tn__exp_rest(float x, float *shifted)
+static inline float tn__expm1_rest(float x, float *shifted)
 {
   /* |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds n to an integer in the low bits. */
   *shifted = x * 0x1.715476p0f + TN__MAGIC;
@@ -27,8 +27,11 @@ static inline float tn__exp_rest(float x, float *shifted)
   q = q * r + 0x1.55593cp-5f;
   q = q * r + 0x1.555482p-3f;
   q = q * r + 0x1.fffffcp-2f;
-  return 1 + (r + r * r * q);
+  return r + r * r * q;
 }
+
+/* e^r, likewise. */
+static inline float tn__exp_rest(float x, float *shifted) { return 1 + tn__expm1_rest(x, shifted); }
 
 static inline float tn__expf(float x)
 {

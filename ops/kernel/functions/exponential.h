@@ -13,18 +13,11 @@ static inline float tn__expm1f(float x)
 {
   float t = x > 89.0f ? 89.0f : x;
   t = t < -20.0f ? -20.0f : t; /* the result is -1 there */
-  float shifted = t * 0x1.715476p0f + TN__MAGIC, n = shifted - TN__MAGIC;
-  float r = t - n * TN__LN2_HIGH - n * TN__LN2_LOW;
-  float q = 0x1.6a107cp-10f;
-  q = q * r + 0x1.1245c8p-7f;
-  q = q * r + 0x1.55593cp-5f;
-  q = q * r + 0x1.555482p-3f;
-  q = q * r + 0x1.fffffcp-2f;
-  float above = r + r * r * q; /* e^r - 1 */
+  float shifted, above = tn__expm1_rest(t, &shifted);
   /* 2^n as twice 2^(n - 1), which does not overflow. */
   float scale = tn__float_of_bits((tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) + 126u) << 23);
   float result = (scale * above + (scale - 0.5f)) * 2;
-  result = n == 0 ? above : result;
+  result = shifted == TN__MAGIC ? above : result; /* n is 0 */
   return x == 0 ? x : result;
 }
 
