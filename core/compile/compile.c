@@ -23,6 +23,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->settings.call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
   plan->graph = tn_graph_ref(graph);
   plan->settings.want_always = spec->want_always;
+  plan->settings.reproducible = spec->reproducible;
   plan->settings.states = spec->states;
   plan->caches.layouts = &tn__plan_layouts;
   tn__arena_init(&plan->arena, 4096);

@@ -232,9 +232,10 @@ static tn_status plan_compile(tn_eager_session *s, tn__eager_plan *p, place *whe
     .level = s->runtime.on.level,
     .max_layouts = s->runtime.on.max_layouts,
     .disabled = s->runtime.on.disabled_passes,
-    .evaluate = tn__evaluate,
+    .evaluate = s->runtime.on.reproducible ? tn__evaluate_reproducible : tn__evaluate,
     .want_kernels = s->runtime.on.want_kernels ? tn__registry_want_kernels : NULL,
     .want_always = s->runtime.on.want_kernels_always,
+    .reproducible = s->runtime.on.reproducible,
     .call_kernel = tn__call_kernel,
     .states = &p->states,
   };

@@ -59,7 +59,8 @@ static tn_status call_begin(tn__run *run, uint32_t number, tn__pending **out)
   if (p == NULL) return st == TN_OK ? TN_RESOURCE_EXHAUSTED : st;
   p->over = false;
   p->began_ns = 0;
-  p->call = (tn__call){ .ctx = { .struct_size = sizeof p->call.ctx, .err = run->err, .step = run->step },
+  p->call = (tn__call){ .ctx = { .struct_size = sizeof p->call.ctx, .err = run->err, .step = run->step,
+                                  .reproducible = run->plan->settings.reproducible },
                         .run = run, .instance = in, .tape = in->layout->tape };
   return TN_OK;
 }

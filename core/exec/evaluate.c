@@ -54,10 +54,11 @@ static void limit_step(tn_step *step, double ns)
   if (step->deadline_ns == 0 || late < step->deadline_ns) step->deadline_ns = late;
 }
 
-tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                       size_t n_outputs, tn__evaluate_limits *limits, tn_error *err)
+static tn_status evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
+                          size_t n_outputs, bool reproducible, tn__evaluate_limits *limits, tn_error *err)
 {
-  const tn__signature_spec spec = { .n_feeds = n_inputs, .n_fetches = n_outputs, .max_layouts = 1 };
+  const tn__signature_spec spec = { .n_feeds = n_inputs, .n_fetches = n_outputs, .max_layouts = 1,
+                                    .reproducible = reproducible };
   tn_tensor *room = n_outputs == 1 ? outputs[0] : NULL;
   for (size_t i = 0; i < n_outputs; i++) outputs[i] = NULL;
   tn_plan *plan;
@@ -75,15 +76,29 @@ tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t 
   return st;
 }
 
-tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
-                          uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err)
+tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
+                       size_t n_outputs, tn__evaluate_limits *limits, tn_error *err)
+{
+  return evaluate(op, inputs, n_inputs, outputs, n_outputs, false, limits, err);
+}
+
+tn_status tn__evaluate_reproducible(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs,
+                                    tn_tensor **outputs, size_t n_outputs, tn__evaluate_limits *limits, tn_error *err)
+{
+  return evaluate(op, inputs, n_inputs, outputs, n_outputs, true, limits, err);
+}
+
+tn_status tn__call_kernel(const tn_plan *plan, const tn__plan_kernel *kernel, const void *shape_state,
+                          tn_view *const *inputs, uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs,
+                          void *scratch, tn_error *err)
 {
   tn_step step = { 0 };
   limit_step(&step, 0);
   tn_error local = TN_ERROR_INIT;
   tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .state = kernel->state, .shape_state = shape_state,
                              .scratch = scratch, .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs,
-                             .n_outputs = n_outputs, .err = err != NULL ? err : &local, .step = &step } };
+                             .n_outputs = n_outputs, .reproducible = plan->settings.reproducible,
+                             .err = err != NULL ? err : &local, .step = &step } };
   tn__plugin_call calling = tn__kernel_call(kernel, NULL, "compute of a kernel");
   tn__plugin_call_enter(&calling);
   tn_status st = kernel->def->compute(&call.ctx);

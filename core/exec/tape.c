@@ -134,6 +134,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   tn__call call = { .run = run, .instance = instance };
   call.ctx.struct_size = sizeof call.ctx;
   call.ctx.step = run->step;
+  call.ctx.reproducible = run->plan->settings.reproducible;
   call.ctx.err = run->err;
   tn_status st = TN_OK;
   for (const tn__tape *t = layout->tape, *end = t + layout->n_tape; t != end; t++) {
@@ -176,7 +177,8 @@ __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, u
                                                                  tn__trace *trace)
 {
   const tn__layout *l = instance->layout;
-  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err },
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err,
+                             .reproducible = run->plan->settings.reproducible },
                     .run = run,
                     .instance = instance };
   tn_status st = TN_OK;
@@ -225,7 +227,8 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
   const tn__layout *l = instance->layout;
   const tn__part *part = instance->offloaded->parts, *last = part + instance->offloaded->n_parts;
   tn__trace *trace = tn__step_trace(run->step);
-  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err },
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err,
+                             .reproducible = run->plan->settings.reproducible },
                     .run = run,
                     .instance = instance };
   uint32_t next = run->plan->segments[number].begin;

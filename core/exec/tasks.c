@@ -83,6 +83,7 @@ void tn__job_compute(tn__jobs *all, tn__job *job)
   tn__call call = { .run = all->run, .instance = all->instance };
   call.ctx.struct_size = sizeof call.ctx;
   call.ctx.step = all->run->step;
+  call.ctx.reproducible = all->run->plan->settings.reproducible;
   call.ctx.err = &err;
   tn_status st = TN_OK;
   for (uint32_t k = 0; st == TN_OK && k < task->n_calls; k++) {

@@ -49,6 +49,7 @@ struct tn__session_base {
   size_t max_signatures;
   const char *disabled_passes;            /* borrowed from options */
   bool want_kernels, want_kernels_always; /* option kernel_plugins */
+  bool reproducible;                      /* the option; want_kernels is then false */
   bool isolated;                          /* has its own set of containers */
   tn_runtime_info info;
   tn__plugin_call stepping; /* the record of every step: it never changes, so steps share it */

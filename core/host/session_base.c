@@ -9,14 +9,20 @@
 
 /* ---- options ---- */
 
-static tn_status read_kernel_plugins(tn__session_base *on, tn_error *err)
+static tn_status read_kernels(tn__session_base *on, tn_error *err)
 {
   const char *text = tn__option_string(on->options, TN__OPTION_kernel_plugins);
-  on->want_kernels_always = strcmp(text, "always") == 0;
-  on->want_kernels = on->want_kernels_always || strcmp(text, "auto") == 0;
-  if (on->want_kernels || strcmp(text, "never") == 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never",
-                      text);
+  bool always = strcmp(text, "always") == 0, automatic = strcmp(text, "auto") == 0;
+  if (!always && !automatic && strcmp(text, "never") != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never",
+                        text);
+  on->reproducible = tn__option_number(on->options, TN__OPTION_reproducible) != 0;
+  if (on->reproducible && always)
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "option kernel_plugins is 'always', but the option reproducible excludes kernels of plugins");
+  on->want_kernels_always = always;
+  on->want_kernels = always || (automatic && !on->reproducible);
+  return TN_OK;
 }
 
 /* The runtime reads the option too: the limit also applies to memory of a device. */
@@ -69,7 +75,7 @@ tn_status tn__session_base_read(tn__session_base *on, const tn_session_options *
   if (st == TN_OK) st = read_limit(on, limit, err);
   if (st == TN_OK) st = read_folders(on, TN__TO_READ, TN__OPTION_read_folders, err);
   if (st == TN_OK) st = read_folders(on, TN__TO_WRITE, TN__OPTION_write_folders, err);
-  return st == TN_OK ? read_kernel_plugins(on, err) : st;
+  return st == TN_OK ? read_kernels(on, err) : st;
 }
 
 /* ---- the runtime ---- */

@@ -447,6 +447,7 @@ static tn_status call_kernel(tn_step *step, const tn__layout *l, const tn__tape 
                           .outputs = outputs,
                           .n_inputs = t->n_inputs,
                           .n_outputs = t->n_outputs,
+                          .reproducible = l->plan->settings.reproducible,
                           .err = err,
                           .step = step },
                  .tape = t,

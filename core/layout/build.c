@@ -241,7 +241,7 @@ static tn_status know(tn__layout_builder *b, const tn__plan_instr *instr, tn__pr
     pointers[instr->n_inputs + k] = &views[k];
   }
   if (st == TN_OK && computed > 0) {
-    st = b->plan->settings.call_kernel(p->kernel, p->ctx.shape_state, pointers, instr->n_inputs,
+    st = b->plan->settings.call_kernel(b->plan, p->kernel, p->ctx.shape_state, pointers, instr->n_inputs,
                                        pointers + instr->n_inputs, instr->n_outputs, scratch, b->err);
     if (st != TN_OK) st = tn__kernel_status(instr->op, p->kernel->def, "compute", st, b->err);
   }
@@ -330,7 +330,7 @@ static tn_status prepare_one(tn__layout_builder *b, uint32_t i, const tn__entry 
   if (st != TN_OK) return st;
   p->instr = instr;
   p->ctx = (tn_prepare_ctx){ .n_inputs = instr->n_inputs, .n_outputs = instr->n_outputs, .inputs = b->views,
-                              .threads = tn__plan_threads(b->plan) };
+                              .threads = tn__plan_threads(b->plan), .reproducible = b->plan->settings.reproducible };
   st = tn__prepare_run(p, b->err);
   if (st == TN_OK) count_packed(b, instr);
   b->layout->shape_states[at] = p->ctx.shape_state;

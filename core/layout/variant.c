@@ -64,7 +64,7 @@ static tn_status prepare_again(varier *v, bool *as_before, tn_error *err)
     p.instr = &v->plan->instrs[a->instr];
     fill_views(v, p.instr);
     p.ctx = (tn_prepare_ctx){ .n_inputs = p.instr->n_inputs, .n_outputs = p.instr->n_outputs, .inputs = v->views,
-                              .threads = tn__plan_threads(p.plan) };
+                              .threads = tn__plan_threads(p.plan), .reproducible = v->plan->settings.reproducible };
     st = tn__prepare_run(&p, err);
     if (st == TN_OK) *as_before = same(v, &p, a);
     if (st == TN_OK && *as_before) {

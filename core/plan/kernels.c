@@ -57,6 +57,21 @@ static void destroy_new(const tn__plan_kernels *list, const tn__plan_kernels *ol
   }
 }
 
+/* Leaves the library's own kernels. */
+static tn_status leave_own(const tn_operation *op, const tn_kernel_def **defs, size_t *n, tn_error *err)
+{
+  size_t own = 0;
+  for (size_t i = 0; i < *n; i++)
+    if (tn__kernel_guest(defs[i]) == NULL) defs[own++] = defs[i];
+  if (own == 0 && *n > 0)
+    return tn_error_set(err, TN_UNIMPLEMENTED,
+                        "node '%s' (%s): its only kernels are those of plugins ('%s'), which the option reproducible "
+                        "excludes",
+                        tn_operation_name(op), tn_operation_type(op), defs[0]->name);
+  *n = own;
+  return TN_OK;
+}
+
 /* Lists all kernels that fit, best first. Those in `old` keep their states. A kernel that declines the node is left
  * out, unless it is the last. */
 tn_status tn__plan_kernels_create(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
@@ -66,6 +81,7 @@ tn_status tn__plan_kernels_create(tn_plan *plan, const tn_operation *op, const t
   size_t n;
   *out = NULL;
   tn_status st = tn__kernels_find(op, TN__HOST_DEVICE, defs, MAX_KERNELS, &n, err);
+  if (st == TN_OK && plan->settings.reproducible) st = leave_own(op, defs, &n, err);
   if (st != TN_OK) return st;
   tn__plan_kernels *list = tn__arena_zalloc(&plan->arena, sizeof *list + n * sizeof *list->items);
   if (list == NULL) return tn__no_memory(err, "plan", 0);

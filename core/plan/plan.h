@@ -88,10 +88,10 @@ typedef struct tn__plan_instr {
   struct tn__plan_frame *frame; /* loop: owned; else NULL */
 } tn__plan_instr;
 
-/* Calls a kernel outside any step. */
-typedef tn_status (*tn__call_kernel_fn)(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
-                                        uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch,
-                                        tn_error *err);
+/* Calls a kernel of a plan outside any step. */
+typedef tn_status (*tn__call_kernel_fn)(const tn_plan *plan, const tn__plan_kernel *kernel, const void *shape_state,
+                                        tn_view *const *inputs, uint32_t n_inputs, tn_view *const *outputs,
+                                        uint32_t n_outputs, void *scratch, tn_error *err);
 
 typedef struct tn__layout tn__layout;
 typedef struct tn__workspace tn__workspace; /* core/exec: the memory of one step */
@@ -191,7 +191,7 @@ typedef struct tn__plan_settings {
   int32_t level;
   uint32_t max_layouts;
   char *disabled; /* as in the spec; in the arena; NULL = none */
-  bool want_always;
+  bool want_always, reproducible; /* as in the spec */
   tn__call_kernel_fn call_kernel; /* NULL = nothing is computed with a layout */
   tn__evaluate_fn evaluate;       /* for recipes */
   struct tn__kernel_states *states; /* as in the spec: borrowed */

@@ -36,9 +36,10 @@ tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size
                                session->on.level,
                                session->on.max_layouts,
                                session->on.disabled_passes,
-                               tn__evaluate,
+                               session->on.reproducible ? tn__evaluate_reproducible : tn__evaluate,
                                session->on.want_kernels ? tn__registry_want_kernels : NULL,
                                session->on.want_kernels_always,
+                               session->on.reproducible,
                                tn__call_kernel,
                                .states = &session->states };
 }

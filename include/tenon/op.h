@@ -121,6 +121,7 @@ struct tn_prepare_ctx {
   double cost_ns;      /* out: approximate time of compute in nanoseconds, 0 = unknown */
   void *host;          /* used by the library */
   uint32_t threads;    /* maximum for one loop of compute (tn_parallel_for), including the caller */
+  uint32_t reproducible; /* as in tn_kernel_ctx */
 };
 
 /* Sets the shape of output i; dims are copied. TN_INVALID_ARGUMENT for an invalid shape. */
@@ -164,7 +165,7 @@ struct tn_kernel_ctx {
   uint32_t n_inputs;
   uint32_t n_outputs;
   uint32_t resume; /* 1 when compute is called again after TN_PENDING */
-  uint32_t reserved;
+  uint32_t reproducible; /* 1 if the session wants the same bits on every processor (its option), else 0 */
   tn_error *err;
   tn_step *step;
   void *waiting; /* for the kernel's own use; NULL at the first call, preserved from a call that

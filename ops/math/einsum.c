@@ -427,6 +427,7 @@ static tn_status einsum_prepare(tn_prepare_ctx *ctx, tn_error *err)
   einsum_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "the plan of an einsum", sizeof *p);
   ctx->shape_state = p;
+  p->gemm.reproducible = ctx->reproducible;
   for (int32_t i = 0; i < x.n; i++) p->zero |= x.at[i].size == 0;
   if (p->zero || count == 0) return TN_OK;
   tn__indices_steps(&x, in, &out);

@@ -233,6 +233,7 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->offset_a = (int64_t *)(p + 1);
   p->offset_b = p->offset_a + n;
   set_matrices(&p->gemm, s, a, b);
+  p->gemm.reproducible = ctx->reproducible;
   if (tall) p->gemm.m *= batch;
   if (p->batch > 1) {
     batch_offsets(&out, a, p->offset_a, n);

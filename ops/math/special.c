@@ -12,6 +12,8 @@
 static inline double erf_d(double x) { return x * x > DBL_MAX ? (double)NAN : erf(x); }
 
 #define IN_DOUBLE(d, call) ((tn__C_##d)(call))
+#define EXPR_erf_fused(d, x) tn__erff_by(1, x)
+#define EXPR_erfc_fused(d, x) tn__erfcf_by(1, x)
 #define EXPR_erf(d, x) _Generic((x), float: tn__erff, double: erf_d)(x)
 #define EXPR_erfc(d, x) _Generic((x), float: tn__erfcf, double: erfc)(x)
 #define EXPR_erfinv(d, x) _Generic((x), float: tn__erfinvf, double: tn__inverse_erf)(x)
@@ -26,8 +28,8 @@ static inline double erf_d(double x) { return x * x > DBL_MAX ? (double)NAN : er
 #define EXPR_zeta(d, x, y) IN_DOUBLE(d, tn__zeta((double)(x), (double)(y)))
 #define EXPR_polygamma(d, x, y) IN_DOUBLE(d, tn__polygamma((double)(x), (double)(y)))
 
-TN__UNARY_HEAVY(erf, 3, TN__VIA_FLOATS)
-TN__UNARY_HEAVY(erfc, 6, TN__VIA_FLOATS)
+TN__UNARY_FUSED(erf, 3, TN__VIA_FLOATS)
+TN__UNARY_FUSED(erfc, 6, TN__VIA_FLOATS)
 TN__UNARY_HEAVY(erfinv, 8, TN__VIA_FLOATS)
 TN__UNARY_SLOW(ndtri, 120, TN__VIA_FLOATS)
 TN__UNARY_SLOW(lgamma, 25, TN__VIA_FLOATS)

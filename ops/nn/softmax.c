@@ -19,19 +19,19 @@
 /* ---- loops ---- */
 
 /* exp(x) for x <= 0: a subnormal result comes out as 0 or close to it. */
-static inline float power(float x) { return tn__expf_within(x < -88.0f ? -88.0f : x); }
+TN__INLINED float power(const int fused, float x) { return tn__expf_within_by(fused, x < -88.0f ? -88.0f : x); }
 
 /* out = exp(x - most); out = x - a - b; out = x * by */
-#define EXP_FOR(count) \
-  TN__IVDEP            \
-  for (int64_t i = 0; i < (count); i++) out[i] = power(x[i] - most);
+#define EXP_FOR(fused, count) \
+  TN__IVDEP                   \
+  for (int64_t i = 0; i < (count); i++) out[i] = power(fused, x[i] - most);
 #define LESS_FOR(count) \
   TN__IVDEP             \
   for (int64_t i = 0; i < (count); i++) out[i] = x[i] - a - b;
 #define SCALE_FOR(count) \
   TN__IVDEP              \
   for (int64_t i = 0; i < (count); i++) out[i] = x[i] * by;
-TN__APART static void exp_row(const float *x, float most, float *out, int64_t n) { EXP_FOR(n) }
+TN__APART static void exp_row(const float *x, float most, float *out, int64_t n) { EXP_FOR(0, n) }
 TN__APART static void less_row(const float *x, float a, float b, float *out, int64_t n) { LESS_FOR(n) }
 TN__APART static void scale_row(const float *x, float by, float *out, int64_t n) { SCALE_FOR(n) }
 
@@ -39,7 +39,7 @@ TN__APART static void scale_row(const float *x, float by, float *out, int64_t n)
   attribute static void name##_##end(const float *x, float most, float *out, int64_t n)       \
   {                                                                                           \
     int64_t whole = n & -INT64_C(16);                                                         \
-    EXP_FOR(whole)                                                                            \
+    EXP_FOR(0, whole)                                                                        \
     if (whole < n) name(x + whole, most, out + whole, n - whole);                             \
   }
 #define LESS_WIDE(name, end, attribute)                                                       \
@@ -56,7 +56,10 @@ TN__APART static void scale_row(const float *x, float by, float *out, int64_t n)
     SCALE_FOR(whole)                                                                          \
     if (whole < n) name(x + whole, by, out + whole, n - whole);                               \
   }
-TN__WIDE_LOOPS(EXP_WIDE, exp_row)
+#define EXP_WHOLE(name, end, attribute) \
+  attribute static void name##_##end(const float *x, float most, float *out, int64_t n) { EXP_FOR(1, n) }
+TN__AVX2_LOOPS(EXP_WIDE, exp_row)
+TN__FUSED_LOOPS(EXP_WHOLE, exp_row)
 TN__AVX2_LOOPS(LESS_WIDE, less_row)
 TN__AVX2_LOOPS(SCALE_WIDE, scale_row)
 
@@ -66,23 +69,22 @@ typedef struct loops {
   void (*scale)(const float *x, float by, float *out, int64_t n);
 } loops;
 
-static loops loops_here(void)
+static loops loops_for(bool reproducible)
 {
-  static void (*const exps[])(const float *, float, float *, int64_t) = TN__FNS(exp_row);
+  static void (*const exps[])(const float *, float, float *, int64_t) = TN__FUSED_FNS(exp_row);
   static void (*const lesses[])(const float *, float, float, float *, int64_t) = TN__AVX2_FNS(less_row);
   static void (*const scales[])(const float *, float, float *, int64_t) = TN__AVX2_FNS(scale_row);
-  int v = tn__vectors();
+  int v = tn__vectors_for(reproducible);
   return (loops){ exps[v], lesses[v], scales[v] };
 }
 
 /* ---- rows ---- */
 
 typedef struct softmax_state softmax_state;
-typedef void (*rows_fn)(const softmax_state *s, const void *in, int64_t rows, int64_t n, void *out);
+typedef void (*rows_fn)(const softmax_state *s, const loops *l, const void *in, int64_t rows, int64_t n, void *out);
 
 struct softmax_state {
   rows_fn fn;
-  loops loops;
   const tn__reduce_loops *sum; /* for float */
   const tn__reduce_loops *max; /* for the dtype of the elements; accumulates in float */
   void (*load)(const uint16_t *from, float *to, int64_t n); /* load, store: for half and bfloat16 */
@@ -99,28 +101,28 @@ static float largest(const softmax_state *s, const void *row, int64_t n)
   return most;
 }
 
-static void long_row(const softmax_state *s, const float *in, int64_t n, float *out)
+static void long_row(const softmax_state *s, const loops *l, const float *in, int64_t n, float *out)
 {
   const float most = largest(s, in, n);
   double sum = 0;
   if (!s->log) {
-    s->loops.exp(in, most, out, n);
+    l->exp(in, most, out, n);
     s->sum->rows(&sum, out, n, n, 1);
-    s->loops.scale(out, 1.0f / (float)sum, out, n);
+    l->scale(out, 1.0f / (float)sum, out, n);
     return;
   }
   float part[BLOCK];
   for (int64_t at = 0, m; at < n; at += m) {
     m = n - at < BLOCK ? n - at : BLOCK;
-    s->loops.exp(in + at, most, part, m);
+    l->exp(in + at, most, part, m);
     s->sum->rows(&sum, part, m, m, 1);
   }
-  s->loops.less(in, most, logf((float)sum), out, n);
+  l->less(in, most, logf((float)sum), out, n);
 }
 
 /* For rows that may be shorter than a vector: computes the exponentials of all rows at once. Requires rows * n <=
  * BLOCK. */
-static void short_rows(const softmax_state *s, const float *in, int64_t rows, int64_t n, float *out)
+static void short_rows(const softmax_state *s, const loops *l, const float *in, int64_t rows, int64_t n, float *out)
 {
   float part[BLOCK], most[BLOCK];
   double sum[BLOCK];
@@ -131,7 +133,7 @@ static void short_rows(const softmax_state *s, const float *in, int64_t rows, in
     for (int64_t i = 0; i < n; i++) part[r * n + i] = in[r * n + i] - most[r];
   float *powers = s->log ? out : part;
   if (s->log) memcpy(out, part, (size_t)(rows * n) * sizeof *out);
-  s->loops.exp(part, 0, part, rows * n);
+  l->exp(part, 0, part, rows * n);
   s->sum->rows(sum, part, n, n, rows);
   for (int64_t r = 0; r < rows; r++) {
     float total = (float)sum[r], by = s->log ? logf(total) : 1.0f / total;
@@ -142,15 +144,15 @@ static void short_rows(const softmax_state *s, const float *in, int64_t rows, in
   }
 }
 
-static void rows_f32(const softmax_state *s, const void *from, int64_t rows, int64_t n, void *to)
+static void rows_f32(const softmax_state *s, const loops *l, const void *from, int64_t rows, int64_t n, void *to)
 {
   const float *in = from;
   float *out = to;
   int64_t together = n < SHORT_ROW ? BLOCK / n : 1;
   for (int64_t r = 0, k; r < rows; r += k) {
     k = rows - r < together ? rows - r : together;
-    if (n < SHORT_ROW) short_rows(s, in + r * n, k, n, out + r * n);
-    else long_row(s, in + r * n, n, out + r * n);
+    if (n < SHORT_ROW) short_rows(s, l, in + r * n, k, n, out + r * n);
+    else long_row(s, l, in + r * n, n, out + r * n);
   }
 }
 
@@ -171,21 +173,21 @@ static void row_f64(const softmax_state *s, const double *in, int64_t n, double 
   for (int64_t i = 0; i < n; i++) out[i] /= total;
 }
 
-static void rows_f64(const softmax_state *s, const void *in, int64_t rows, int64_t n, void *out)
+static void rows_f64(const softmax_state *s, const loops *l, const void *in, int64_t rows, int64_t n, void *out)
 {
   for (int64_t r = 0; r < rows; r++) row_f64(s, (const double *)in + r * n, n, (double *)out + r * n);
 }
 
 /* half and bfloat16 are computed in float, block by block. Exponentials are computed twice, as there is no room to
  * store them. */
-static void row_short(const softmax_state *s, const uint16_t *in, int64_t n, uint16_t *out)
+static void row_short(const softmax_state *s, const loops *l, const uint16_t *in, int64_t n, uint16_t *out)
 {
   float part[BLOCK], most = largest(s, in, n);
   double sum = 0;
   for (int64_t at = 0, m; at < n; at += m) {
     m = n - at < BLOCK ? n - at : BLOCK;
     s->load(in + at, part, m);
-    s->loops.exp(part, most, part, m);
+    l->exp(part, most, part, m);
     s->sum->rows(&sum, part, m, m, 1);
   }
   const float shift = logf((float)sum), scale = 1.0f / (float)sum;
@@ -193,18 +195,18 @@ static void row_short(const softmax_state *s, const uint16_t *in, int64_t n, uin
     m = n - at < BLOCK ? n - at : BLOCK;
     s->load(in + at, part, m);
     if (s->log) {
-      s->loops.less(part, most, shift, part, m);
+      l->less(part, most, shift, part, m);
     } else {
-      s->loops.exp(part, most, part, m);
-      s->loops.scale(part, scale, part, m);
+      l->exp(part, most, part, m);
+      l->scale(part, scale, part, m);
     }
     s->store(part, out + at, m);
   }
 }
 
-static void rows_short(const softmax_state *s, const void *in, int64_t rows, int64_t n, void *out)
+static void rows_short(const softmax_state *s, const loops *l, const void *in, int64_t rows, int64_t n, void *out)
 {
-  for (int64_t r = 0; r < rows; r++) row_short(s, (const uint16_t *)in + r * n, n, (uint16_t *)out + r * n);
+  for (int64_t r = 0; r < rows; r++) row_short(s, l, (const uint16_t *)in + r * n, n, (uint16_t *)out + r * n);
 }
 
 /* ---- kernel ---- */
@@ -219,7 +221,6 @@ static tn_status softmax_create(const tn_operation *op, void **state, tn_error *
   if (s == NULL) return tn__no_memory(err, "state of Softmax", sizeof *s);
   s->fn = dtype == TN_FLOAT ? rows_f32 : rows_f64;
   if (is_short) s->fn = rows_short;
-  s->loops = loops_here();
   s->sum = tn__reduce_loops_find(TN__REDUCE_SUM, TN_FLOAT);
   s->max = tn__reduce_loops_find(TN__REDUCE_MAX, dtype);
   s->load = half ? tn__half_to_floats : tn__bfloat16_to_floats;
@@ -242,6 +243,7 @@ static tn_status softmax_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 typedef struct softmax_run {
   const softmax_state *state;
+  loops loops;
   const char *in;
   char *out;
   int64_t n;
@@ -251,14 +253,14 @@ static void softmax_part(void *user, int64_t begin, int64_t end)
 {
   const softmax_run *r = user;
   size_t row = (size_t)r->n * r->state->element;
-  r->state->fn(r->state, r->in + (size_t)begin * row, end - begin, r->n, r->out + (size_t)begin * row);
+  r->state->fn(r->state, &r->loops, r->in + (size_t)begin * row, end - begin, r->n, r->out + (size_t)begin * row);
 }
 
 static tn_status softmax_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *in = ctx->inputs[0];
   if (in->count == 0) return TN_OK;
-  softmax_run r = { ctx->state, in->data, ctx->outputs[0]->data, in->dims[in->rank - 1] };
+  softmax_run r = { ctx->state, loops_for(ctx->reproducible), in->data, ctx->outputs[0]->data, in->dims[in->rank - 1] };
   int64_t rows = in->count / r.n;
   if (in->count <= TN__SERIAL_ELEMENTS)
     softmax_part(&r, 0, rows);

@@ -76,6 +76,7 @@ typedef struct run {
   tn_view *const *inputs;
   char *scratch;
   char *to; /* result of the stage */
+  bool reproducible;
 } run;
 
 /* The address of a value in memory: an argument, or the result of an earlier stage. */
@@ -141,10 +142,11 @@ static const char *find_operand(const run *r, const tn__stage_operand *o, char *
   }
 }
 
-static void run_step(const tn__step *s, const tn__stage_step *how, const char *const *at, char *to, int64_t n)
+static void run_step(const tn__step *s, const tn__stage_step *how, bool reproducible, const char *const *at, char *to,
+                     int64_t n)
 {
   if (s->two != NULL) s->two(at[s->x], how->sx, at[s->y], how->sy, to, n);
-  else if (s->one != NULL) s->one(at[s->x], to, n);
+  else if (s->one[0] != NULL) s->one[reproducible](at[s->x], to, n);
   else s->leaky(at[s->x], at[s->x], to, n, s->alpha);
 }
 
@@ -158,7 +160,7 @@ static void run_block(const run *r, int64_t begin, int64_t n, char *registers, c
   for (uint32_t i = 0; i < g->n_steps; i++) {
     const tn__stage_step *s = &r->plan->steps[g->first_step + i];
     char *to = s->reg == TN__TO_MEMORY ? r->to + begin * r->p->size : registers + s->reg * g->register_bytes;
-    run_step(&r->p->steps[s->step], s, at, to, n);
+    run_step(&r->p->steps[s->step], s, r->reproducible, at, to, n);
     at[r->p->n_args + s->step] = to;
   }
 }
@@ -228,7 +230,7 @@ static tn_status program_compute(tn_kernel_ctx *ctx)
 {
   const tn__program_plan *plan = ctx->shape_state;
   if (plan == NULL) return TN_OK; /* no elements */
-  run r = { ctx->state, plan, plan->stages, ctx->inputs, ctx->scratch, NULL };
+  run r = { ctx->state, plan, plan->stages, ctx->inputs, ctx->scratch, NULL, ctx->reproducible };
   void (*part)(void *user, int64_t first, int64_t end) = plan->affine.found ? run_affine : run_part;
   double least = plan->affine.found ? 0 : PARALLEL_NS; /* keep rows on the thread that wrote and will read them */
   for (uint32_t i = 0; i < plan->n_args; i++) {

@@ -34,7 +34,7 @@ static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
     s->cost_ns = two->info->cost_ns;
   }
   if (one != NULL) {
-    s->one = one->fn[tn__vectors()];
+    for (int k = 0; k < 2; k++) s->one[k] = one->fn[tn__vectors_for(k == 1)];
     s->cost_ns = one->info->cost_ns;
   }
   return TN_OK;

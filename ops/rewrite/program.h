@@ -46,7 +46,7 @@ static inline bool tn__step_reads_two(uint8_t kind) { return kind == TN__STEP_BI
 
 typedef struct tn__step {
   const tn__step_op *op;
-  tn__unary_fn one; /* exactly one of these three is set */
+  tn__unary_fn one[2]; /* exactly one of these three is set. [1]: for reproducible sessions */
   tn__binary_fn two;
   tn__leaky_fn leaky;
   double cost_ns; /* per element */

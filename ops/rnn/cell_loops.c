@@ -34,10 +34,10 @@ void tn__cell_store(tn_kernel_ctx *ctx, const tn__cell_floats *f)
     if (ctx->outputs[i]->count > 0) tn__form_store(&f->out[i], ctx, ctx->outputs[i]->data, ctx->scratch);
 }
 
-tn__gemm_plan tn__cell_product(int64_t m, int64_t n, int64_t k, int64_t b_row, bool turned)
+tn__gemm_plan tn__cell_product(const tn_prepare_ctx *ctx, int64_t m, int64_t n, int64_t k, int64_t b_row, bool turned)
 {
   tn__gemm_plan g = { .type = TN__GEMM_F32, .m = m, .n = n, .k = k, .a_row = k, .a_col = 1, .b_row = turned ? 1 : b_row,
-                      .b_col = turned ? b_row : 1, .c_row = n };
+                      .b_col = turned ? b_row : 1, .c_row = n, .reproducible = ctx->reproducible };
   tn__gemm_plan_choose(&g);
   return g;
 }

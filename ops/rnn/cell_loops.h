@@ -26,7 +26,7 @@ void tn__cell_store(tn_kernel_ctx *ctx, const tn__cell_floats *f);
 
 /* c[m][n] = a[m][k] b. b[k][n] has rows of b_row elements; if `turned`, it is stored transposed. c has rows of n
  * elements. */
-tn__gemm_plan tn__cell_product(int64_t m, int64_t n, int64_t k, int64_t b_row, bool turned);
+tn__gemm_plan tn__cell_product(const tn_prepare_ctx *ctx, int64_t m, int64_t n, int64_t k, int64_t b_row, bool turned);
 
 /* ---- LSTM ---- */
 

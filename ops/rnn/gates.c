@@ -157,7 +157,8 @@ WIDE __m512 sigmoid(__m512 x)
   __m512 below = _mm512_or_ps(x, number(-0.0f)); /* -|x| */
   __m512 e = exp_within(_mm512_max_ps(number(-104.0f), below));
   __mmask16 negative = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ);
-  return _mm512_div_ps(_mm512_mask_mov_ps(number(1), negative, e), add(number(1), e));
+  __m512 above = _mm512_div_ps(number(1), add(number(1), e));
+  return _mm512_mask_sub_ps(above, negative, e, mul(e, mul(e, above)));
 }
 
 WIDE __m512 tanh_of(__m512 x)

@@ -77,11 +77,11 @@ static tn_status plan_new(tn_prepare_ctx *ctx, const gru_sizes *z, bool gradient
   p->z = *z;
   const int64_t rows = z->in + z->cell;
   if (gradient) {
-    p->to_ru = tn__cell_product(z->batch, rows, 2 * z->cell, 2 * z->cell, true);
-    p->to_c = tn__cell_product(z->batch, rows, z->cell, z->cell, true);
+    p->to_ru = tn__cell_product(ctx, z->batch, rows, 2 * z->cell, 2 * z->cell, true);
+    p->to_c = tn__cell_product(ctx, z->batch, rows, z->cell, z->cell, true);
   } else {
-    p->to_ru = tn__cell_product(z->batch, 2 * z->cell, rows, 2 * z->cell, false);
-    p->to_c = tn__cell_product(z->batch, z->cell, rows, z->cell, false);
+    p->to_ru = tn__cell_product(ctx, z->batch, 2 * z->cell, rows, 2 * z->cell, false);
+    p->to_c = tn__cell_product(ctx, z->batch, z->cell, rows, z->cell, false);
   }
   p->at_joined = tn__take(&ctx->scratch_bytes, (size_t)(z->batch * rows) * sizeof(float));
   p->at_ru = tn__take(&ctx->scratch_bytes, (size_t)(z->batch * (gradient ? rows : 2 * z->cell)) * sizeof(float));

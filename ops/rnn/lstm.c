@@ -64,8 +64,8 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->z = z;
   tn__cell_floats_plan(ctx, &p->floats, s->block ? 1 : 0, counts);
   if (gates == 0) return TN_OK;
-  p->from_x = tn__cell_product(z.steps * z.batch, 4 * z.cell, z.in, 4 * z.cell, false);
-  p->from_h = tn__cell_product(z.batch, 4 * z.cell, z.cell, 4 * z.cell, false);
+  p->from_x = tn__cell_product(ctx, z.steps * z.batch, 4 * z.cell, z.in, 4 * z.cell, false);
+  p->from_h = tn__cell_product(ctx, z.batch, 4 * z.cell, z.cell, 4 * z.cell, false);
   p->at_x = tn__take(&ctx->scratch_bytes, (size_t)gates * sizeof(float));
   p->at_h = tn__take(&ctx->scratch_bytes, (size_t)(z.batch * 4 * z.cell) * sizeof(float));
   p->at_gemm = tn__take(&ctx->scratch_bytes,

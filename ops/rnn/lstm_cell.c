@@ -127,7 +127,8 @@ static size_t plan_product(tn_prepare_ctx *ctx, tn__gemm_plan *g, int64_t rows, 
                            bool together)
 {
   *g = (tn__gemm_plan){ .type = TN__GEMM_F32, .m = rows, .n = columns, .k = terms, .a_row = terms, .a_col = 1,
-                        .b_row = columns, .b_col = 1, .c_row = columns, .rows = together ? two_rows : NULL };
+                        .b_row = columns, .b_col = 1, .c_row = columns, .rows = together ? two_rows : NULL,
+                        .reproducible = ctx->reproducible };
   tn__gemm_plan_choose(g);
   ctx->cost_ns += g->cost_ns;
   return tn__take(&ctx->scratch_bytes, (size_t)(rows * columns) * sizeof(float));

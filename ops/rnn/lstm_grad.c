@@ -58,10 +58,10 @@ static void plan_products(tn_prepare_ctx *ctx, grad_plan *p)
 {
   const tn__lstm_sizes *z = &p->z;
   const int64_t rows = z->steps * z->batch, gates = 4 * z->cell;
-  p->to_x = tn__cell_product(rows, z->in, gates, gates, true);
-  p->to_h = tn__cell_product(z->batch, z->cell, gates, gates, true);
-  p->to_wx = tn__cell_product(z->in, gates, rows, gates, false);
-  p->to_wh = tn__cell_product(z->cell, gates, rows, gates, false);
+  p->to_x = tn__cell_product(ctx, rows, z->in, gates, gates, true);
+  p->to_h = tn__cell_product(ctx, z->batch, z->cell, gates, gates, true);
+  p->to_wx = tn__cell_product(ctx, z->in, gates, rows, gates, false);
+  p->to_wh = tn__cell_product(ctx, z->cell, gates, rows, gates, false);
   p->to_wx.a_row = p->to_wh.a_row = 1;
   p->to_wx.a_col = z->in;
   p->to_wh.a_col = z->cell;

@@ -63,6 +63,19 @@ static void vector_math__asin(void) { check_all(tn__asinf, asin, 0.6); }
 static void vector_math__acos(void) { check_all(tn__acosf, acos, 0.6); }
 static void vector_math__atan(void) { check_all(tn__atanf, atan, 1.6); }
 
+/* Those that round once when they multiply and add. */
+#define FUSED(name, exact, bound)                                             \
+  static float name##_fused(float x) { return tn__##name##_by(1, x); }        \
+  static void vector_math__##name##_fused(void) { check_all(name##_fused, exact, bound); }
+FUSED(expf, exp, 1)
+FUSED(logf, log, 1)
+FUSED(tanhf, tanh, 1.5)
+FUSED(sigmoidf, sigmoid, 1.9)
+FUSED(expm1f, expm1, 1.6)
+FUSED(log1pf, log1p, 0.6)
+FUSED(erff, erf, 1.3)
+FUSED(erfcf, erfc, 1.3)
+
 /* erf of the result is x again, as far as the slope of erf tells results apart. */
 static void vector_math__erfinv(void)
 {
@@ -146,6 +159,14 @@ static void vector_math__special_values(void)
 }
 
 TAP_MAIN(
+  TAP_TEST(vector_math__expf_fused),
+  TAP_TEST(vector_math__logf_fused),
+  TAP_TEST(vector_math__tanhf_fused),
+  TAP_TEST(vector_math__sigmoidf_fused),
+  TAP_TEST(vector_math__expm1f_fused),
+  TAP_TEST(vector_math__log1pf_fused),
+  TAP_TEST(vector_math__erff_fused),
+  TAP_TEST(vector_math__erfcf_fused),
   TAP_TEST(vector_math__exp),
   TAP_TEST(vector_math__log),
   TAP_TEST(vector_math__tanh),

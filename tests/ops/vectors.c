@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops for AVX2 and AVX-512 give the same bits as the baseline's, which the oracle cases check:
  * for all numbers of elements and alignments, in place, with NaN and infinities. First single
- * loops, then whole kernels. */
+ * loops, then whole kernels in reproducible sessions. Fused loops give almost the same. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 #include <ops/kernel/elements/vectors.h>
@@ -127,6 +127,45 @@ static void vectors__loops_of_one_operand(void)
   CHECK_MSG(seen > 170, "only %d loops", seen);
 }
 
+/* The same bits for an element whatever is around it, and almost those of the baseline. */
+static void check_fused(const tn__unary_loop *l, int kind, const char *op)
+{
+  float in[ROOM], found[ROOM], alone, plain;
+  for (int64_t n = 0; n <= MOST; n += n < 80 ? 1 : 13) {
+    float *x = in + random_below(8), *to = found + random_below(8);
+    fill(TN_FLOAT, in, ROOM);
+    l->fn[kind](x, to, n);
+    for (int64_t i = 0; i < n; i++) {
+      l->fn[kind](x + i, &alone, 1);
+      l->fn[TN__BASELINE](x + i, &plain, 1);
+      CHECK_MSG(same(TN_FLOAT, &alone, to + i, 1), "%s: element %d of %d, kind %d", op, (int)i, (int)n, kind);
+      float gap = fabsf(alone - plain);
+      CHECK_MSG(same(TN_FLOAT, &alone, &plain, 1) || gap <= 4e-7f * fabsf(plain) || gap < 1e-44f,
+                "%s of %a: %a, baseline %a", op, (double)x[i], (double)alone, (double)plain);
+    }
+    l->fn[kind](x, x, n);
+    CHECK_MSG(same(TN_FLOAT, x, to, (size_t)n), "%s of %d in place, kind %d", op, (int)n, kind);
+  }
+}
+
+static void vectors__fused_loops_round_alike_everywhere(void)
+{
+  static const char *const ops[] = { "Exp", "Expm1", "Log", "Log1p", "Tanh", "Sigmoid", "Erf", "Erfc" };
+  seed = 5;
+  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+    ts t;
+    tn_operation *op;
+    ts_init(&t, 0);
+    REQUIRE(operation(t.graph, ops[i], 1, TN_FLOAT, &op));
+    const tn__unary_loop *l = tn__unary_loop_of(ops[i], op);
+    REQUIRE(l != NULL && l->info->fused);
+    for (int kind = TN__FUSED_AVX2; kind <= TN__FUSED_AVX512; kind++)
+      if (tn__vectors_limit(kind) == kind) check_fused(l, kind, ops[i]);
+    ts_fini(&t);
+  }
+  tn__vectors_limit(TN__FUSED_AVX512);
+}
+
 static void check_binary(const tn__binary_loop *l, int kind, const char *op)
 {
   _Alignas(64) char xs[ROOM * 8], ys[ROOM * 8], wanted[ROOM * 8], found[ROOM * 8], before[ROOM * 8];
@@ -241,7 +280,13 @@ static tn_output axis_of(tn_graph *graph, const node *c)
   return out;
 }
 
-/* Runs the node with these vectors; the numbers are the same for each kind. */
+static void start_reproducible(ts *t)
+{
+  REQUIRE_OK(tn_session_options_set_bool(t->options, "reproducible", true, &t->err), &t->err);
+  ts_start(t);
+}
+
+/* Runs the node reproducibly with these vectors; the numbers are the same for each kind. */
 static void run_node(const node *c, int kind, tn_tensor **out)
 {
   static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
@@ -265,18 +310,18 @@ static void run_node(const node *c, int kind, tn_tensor **out)
   if (axis.op != NULL) tn_operation_add_input(b, axis);
   if (c->set != NULL) c->set(b);
   REQUIRE_OK(tn_operation_finish(b, &op, &t.err), &t.err);
-  ts_start(&t);
+  start_reproducible(&t);
   size_t outputs = c->outputs == 0 ? 1 : (size_t)c->outputs;
   REQUIRE_OK(tn_session_run(t.session, NULL, names, in, (size_t)c->n, fetches, out, outputs, NULL, 0, NULL, &t.err),
              &t.err);
   for (int i = 0; i < c->n; i++) tn_tensor_unref(in[i]);
   ts_fini(&t);
-  tn__vectors_limit(TN__AVX512);
+  tn__vectors_limit(TN__FUSED_AVX512);
 }
 
 static void check_node(const node *c)
 {
-  int most = tn__vectors_limit(TN__AVX512), outputs = c->outputs == 0 ? 1 : c->outputs;
+  int most = tn__vectors_limit(TN__FUSED_AVX512), outputs = c->outputs == 0 ? 1 : c->outputs;
   tn_tensor *wanted[3] = { NULL }, *found[3] = { NULL };
   run_node(c, TN__BASELINE, wanted);
   for (int kind = 1; kind <= most; kind++) {
@@ -352,7 +397,7 @@ static void vectors__places_of_extremes(void)
 static void vectors__the_first_of_equal_extremes(void)
 {
   enum { N = 130 };
-  int most = tn__vectors_limit(TN__AVX512);
+  int most = tn__vectors_limit(TN__FUSED_AVX512);
   for (int kind = 0; kind <= most; kind++)
     for (int at = 0; at <= N; at++) {
       ts t;
@@ -370,7 +415,7 @@ static void vectors__the_first_of_equal_extremes(void)
       tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT);
       node c = { .op = "ArgMax", .axis = 0, .n_axes = 1 };
       ts_op2(t.graph, "ArgMax", "op", x, axis_of(t.graph, &c));
-      ts_start(&t);
+      start_reproducible(&t);
       REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x"), &in, 1, NAMES("op"), &out, 1, NULL, 0, NULL, &t.err),
                  &t.err);
       CHECK_INT(*(const int64_t *)tn_tensor_data(out), at == N ? 0 : at);
@@ -378,7 +423,7 @@ static void vectors__the_first_of_equal_extremes(void)
       tn_tensor_unref(out);
       ts_fini(&t);
     }
-  tn__vectors_limit(TN__AVX512);
+  tn__vectors_limit(TN__FUSED_AVX512);
 }
 
 static void set_training(tn_operation_builder *b) { tn_operation_set_bool(b, "is_training", true); }
@@ -489,9 +534,9 @@ static void vectors__ops_fused_into_a_product(void)
   for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
     int64_t n = channels[i], rows = n < 100 ? 333 : 3;
     ts t;
-    tn_tensor *in[4], *out[3] = { NULL };
+    tn_tensor *in[4], *out[TN__VECTORS] = { NULL };
     const int64_t shapes[4][2] = { { rows, 4 }, { 4, n }, { n, 0 }, { rows, n } };
-    int most = tn__vectors_limit(TN__AVX512);
+    int most = tn__vectors_limit(TN__FUSED_AVX512);
     seed = 21;
     for (int k = 0; k < 4; k++) {
       node c = { .op = "", .n = 1, .dtype = { TN_FLOAT }, .rank = { k == 2 ? 1 : 2 },
@@ -510,7 +555,7 @@ static void vectors__ops_fused_into_a_product(void)
       tn_operation_add_input_list(b, x + 2, 2);
       set_steps(b);
       REQUIRE_OK(tn_operation_finish(b, &op, &t.err), &t.err);
-      ts_start(&t);
+      start_reproducible(&t);
       REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("a", "b", "c", "d"), in, 4, NAMES("op"), &out[kind], 1, NULL, 0,
                                 NULL, &t.err), &t.err);
       ts_fini(&t);
@@ -520,22 +565,25 @@ static void vectors__ops_fused_into_a_product(void)
     for (int k = 0; k < 4; k++) tn_tensor_unref(in[k]);
     for (int kind = 0; kind <= most; kind++) tn_tensor_unref(out[kind]);
   }
-  tn__vectors_limit(TN__AVX512);
+  tn__vectors_limit(TN__FUSED_AVX512);
 }
 
 static void vectors__the_limit_is_respected(void)
 {
-  int most = tn__vectors_limit(TN__AVX512);
+  int most = tn__vectors_limit(TN__FUSED_AVX512);
   CHECK(most >= TN__BASELINE && most < TN__VECTORS);
   CHECK_INT(tn__vectors_limit(TN__BASELINE), TN__BASELINE);
-  CHECK_INT(tn__vectors(), TN__BASELINE);
-  CHECK_INT(tn__vectors_limit(TN__AVX512), most);
-  CHECK_INT(tn__vectors(), most);
+  CHECK_INT(tn__vectors_for(false), TN__BASELINE);
+  CHECK_INT(tn__vectors_for(true), TN__BASELINE);
+  CHECK_INT(tn__vectors_limit(TN__FUSED_AVX512), most);
+  CHECK_INT(tn__vectors_for(false), most);
+  CHECK(tn__vectors_for(true) <= TN__AVX512 && tn__vectors_for(true) == tn__vectors());
 }
 
 TAP_MAIN(
   TAP_TEST(vectors__the_limit_is_respected),
   TAP_TEST(vectors__loops_of_one_operand),
+  TAP_TEST(vectors__fused_loops_round_alike_everywhere),
   TAP_TEST(vectors__loops_of_two_operands),
   TAP_TEST(vectors__leaky_relu_and_its_gradient_are_one),
   TAP_TEST(vectors__softmax),

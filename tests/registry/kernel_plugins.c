@@ -81,6 +81,38 @@ static void kernel_plugins__are_loaded_when_wanted(void)
   CHECK_STR(logged, "");
 }
 
+/* Also if another session has loaded them. */
+static void kernel_plugins__are_not_for_reproducible_sessions(void)
+{
+  const char *folder = search_one("t.other", "Neg", 300, "none");
+  for (int loaded = 0; loaded < 2; loaded++) {
+    ts t;
+    ts_init(&t, 1);
+    ts_op1(t.graph, "Neg", "y", ts_placeholder(t.graph, "x", TN_FLOAT));
+    REQUIRE_OK(tn_session_options_set_bool(t.options, "reproducible", true, &t.err), &t.err);
+    ts_start(&t);
+    CHECK(ts_run1(&t, FEEDS({ "x", 2 }), "y:0") == -2);
+    ts_fini(&t);
+    CHECK_INT(plugin_count_mapped(folder), loaded);
+    CHECK(result("Neg", "always", 2) == 1302);
+  }
+}
+
+static void kernel_plugins__and_reproducible_exclude_each_other(void)
+{
+  ts t;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_session_options_set_bool(t.options, "reproducible", true, &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_string(t.options, "kernel_plugins", "always", &t.err), &t.err);
+  CHECK_STATUS(tn_session_create(t.options, &t.session, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STR(tn_error_message(&t.err),
+            "option kernel_plugins is 'always', but the option reproducible excludes kernels of plugins");
+  REQUIRE_OK(tn_session_options_set_string(t.options, "kernel_plugins", "sometimes", &t.err), &t.err);
+  CHECK_STATUS(tn_session_create(t.options, &t.session, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STR(tn_error_message(&t.err), "option kernel_plugins is 'sometimes', it must be auto, always or never");
+  ts_fini(&t);
+}
+
 static void kernel_plugins__names_of_ops_are_compared_whole(void)
 {
   const char *folder = search_one("t.prefix", "Ab", 300, "none");
@@ -379,6 +411,8 @@ static void teardown(void) { tn_set_log_sink(NULL, NULL); }
 
 TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(kernel_plugins__are_loaded_when_wanted),
+  TAP_TEST(kernel_plugins__are_not_for_reproducible_sessions),
+  TAP_TEST(kernel_plugins__and_reproducible_exclude_each_other),
   TAP_TEST(kernel_plugins__names_of_ops_are_compared_whole),
   TAP_TEST(kernel_plugins__the_highest_rank_wins),
   TAP_TEST(kernel_plugins__may_decline_nodes_and_shapes),

@@ -17,6 +17,12 @@
 #define FEW 8
 static inline int kind_for(int64_t n) { return n < FEW ? TN__BASELINE : tn__vectors(); }
 
+static inline tn__unary_fn unary_fn(const tn_kernel_ctx *ctx, const tn__unary_loop *loop, int64_t n)
+{
+  if (loop->info->fused) return loop->fn[tn__vectors_for(ctx->reproducible)];
+  return loop->fn[kind_for(n)];
+}
+
 static int64_t grain(double cost_ns)
 {
   return cost_ns > 0 ? (int64_t)(GRAIN_NS / cost_ns) + 1 : TN__SERIAL_ELEMENTS;
@@ -29,16 +35,15 @@ const tn__short_format tn__bfloat16_format = { tn__bfloat16_to_floats, tn__bfloa
 
 #define FLOATS 512 /* block size: small enough to stay in the cache */
 
-void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn, const void *x, void *out,
+void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const void *x, void *out,
                          bool to_short, int64_t n)
 {
   float wide[FLOATS];
   const uint16_t *from = x;
-  int v = tn__vectors();
   for (int64_t at = 0, k; at < n; at += k) {
     k = n - at < FLOATS ? n - at : FLOATS;
     format->to_floats(from + at, wide, k);
-    fn[v](wide, to_short ? (void *)wide : (uint8_t *)out + at, k);
+    fn(wide, to_short ? (void *)wide : (uint8_t *)out + at, k);
     if (to_short) format->from_floats(wide, (uint16_t *)out + at, k);
   }
 }
@@ -156,7 +161,7 @@ tn_status tn__unary_compute(tn_kernel_ctx *ctx)
   const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
   int64_t n = out->count;
   double cost = loop->info->cost_ns;
-  tn__unary_fn fn = loop->fn[kind_for(n)];
+  tn__unary_fn fn = unary_fn(ctx, loop, n);
   if (n <= SMALL || (double)n * cost < PARALLEL_NS) {
     fn(x->data, out->data, n);
   } else {

@@ -238,6 +238,7 @@ typedef struct tn__loop_info {
   double cost_ns;         /* per element */
   tn_status fault;        /* status and text reported for a bad element; TN_OK if no element can be bad */
   const char *fault_text;
+  bool fused;             /* there are fused variants (vectors.h), which process any number of elements */
 } tn__loop_info;
 
 /* ---- one input ---- */
@@ -284,11 +285,11 @@ typedef struct tn__unary_loop {
   static void op##_##from(const void *x, void *out, int64_t n)                       \
   {                                                                                  \
     static const tn__unary_fn fn[] = fns;                                            \
-    tn__unary_via_float(&TN__FORMAT_##from, fn, x, out, sizeof(tn__S_##to) == 2, n); \
+    tn__unary_via_float(&TN__FORMAT_##from, fn[tn__vectors()], x, out, sizeof(tn__S_##to) == 2, n); \
   }
-/* Converts x[n] to float and applies the variant of `fn` for this machine. If to_short, fn's results are floats and are
+/* Converts x[n] to float and applies fn. If to_short, fn's results are floats and are
  * converted back; otherwise they are single bytes and are stored as they are. */
-void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn, const void *x, void *out,
+void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const void *x, void *out,
                          bool to_short, int64_t n);
 
 #define TN__FNS_PLAIN(op, from) TN__AVX2_FNS(op##_##from)
@@ -314,6 +315,42 @@ void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn,
 #define TN__HEAVY_FNS_UNSIGNED(op, from) TN__HEAVY_FNS_OF_SIGNED(op, TN__SIGNED_##from)
 #define TN__HEAVY_FNS_OF_SIGNED(op, from) TN__HEAVY_FNS_PLAIN(op, from)
 #define TN__UNARY_HEAVY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__HEAVY_FNS_, TN__K_##from)(op, from))
+
+/* For expressions whose form for fused loops is EXPR_op_fused. Float has loops of all kinds, half and bfloat16 use them,
+ * and other types have the baseline loop only. */
+#define TN__UNARY_FUSED_LOOP(op, from, to) TN__UNARY_FUSED_LOOP_##from(op, from, to)
+#define TN__UNARY_FUSED_LOOP_f32(op, from, to)    \
+  TN__UNARY_LOOP_NARROW(op, from, to)             \
+  TN__AVX2_LOOPS(TN__UNARY_LOOP_WIDE, op, from, to) \
+  TN__FUSED_LOOPS(TN__UNARY_LOOP_WHOLE, op, from, to)
+#define TN__UNARY_LOOP_WHOLE(op, from, to, end, attribute)                         \
+  attribute static void op##_##from##_##end(const void *x_, void *out_, int64_t n) \
+  {                                                                                \
+    TN__UNARY_FOR(op##_fused, from, to, n)                                         \
+  }
+#define TN__UNARY_FUSED_LOOP_f64 TN__UNARY_LOOP_NARROW
+#define TN__UNARY_FUSED_LOOP_f16 TN__UNARY_LOOP_NARROW
+#define TN__UNARY_FUSED_LOOP_bf16 TN__UNARY_LOOP_NARROW
+#define TN__UNARY_FUSED_LOOP_c64 TN__UNARY_LOOP_NARROW
+#define TN__UNARY_FUSED_LOOP_c128 TN__UNARY_LOOP_NARROW
+#define TN__UNARY_FUSED_LOOP_vf16(op, from, to) TN__UNARY_FUSED_VIA(op, from, to)
+#define TN__UNARY_FUSED_LOOP_vbf16(op, from, to) TN__UNARY_FUSED_VIA(op, from, to)
+#define TN__UNARY_FUSED_VIA(op, from, to)                                                   \
+  TN__UNARY_VIA(op, from, to, TN__FUSED_FNS(op##_f32))                                      \
+  static void op##_##from##_fused(const void *x, void *out, int64_t n)                      \
+  {                                                                                         \
+    static const tn__unary_fn fn[] = TN__FUSED_FNS(op##_f32);                               \
+    tn__unary_via_float(&TN__FORMAT_##from, fn[tn__vectors_for(false)], x, out, sizeof(tn__S_##to) == 2, n); \
+  }
+#define TN__UNARY_FUSED_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__UNARY_FUSED_FNS_##from(op, from))
+#define TN__UNARY_FUSED_FNS_f32(op, from) TN__FUSED_FNS(op##_##from)
+#define TN__UNARY_FUSED_FNS_f64 TN__FNS_NARROW
+#define TN__UNARY_FUSED_FNS_f16 TN__FNS_NARROW
+#define TN__UNARY_FUSED_FNS_bf16 TN__FNS_NARROW
+#define TN__UNARY_FUSED_FNS_c64 TN__FNS_NARROW
+#define TN__UNARY_FUSED_FNS_c128 TN__FNS_NARROW
+#define TN__UNARY_FUSED_FNS_vf16(op, from) TN__PLAIN_FUSED_FNS(op##_##from)
+#define TN__UNARY_FUSED_FNS_vbf16(op, from) TN__PLAIN_FUSED_FNS(op##_##from)
 
 /* For expressions that call functions: the baseline loop only. */
 #define TN__UNARY_SLOW_LOOP(op, from, to) TN__CAT(TN__UNARY_SLOW_LOOP_, TN__K_##from)(op, from, to)
@@ -342,13 +379,17 @@ void tn__unary_bounded(const tn__unary_fn *fn, float limit, float (*exact)(float
 #define TN__UNARY_HEAVY(op, cost, TYPES) \
   TYPES(TN__UNARY_HEAVY_LOOP, op)        \
   TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_HEAVY_ENTRY)
+#define TN__UNARY_FUSED(op, cost, TYPES) \
+  TYPES(TN__UNARY_FUSED_LOOP, op)        \
+  TN__UNARY_CREATE_WITH(op, cost, true, TYPES, TN__UNARY_FUSED_ENTRY)
 #define TN__UNARY_SLOW(op, cost, TYPES) \
   TYPES(TN__UNARY_SLOW_LOOP, op)        \
   TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_SLOW_ENTRY)
-#define TN__UNARY_CREATE(op, cost, TYPES, ENTRY)                                        \
+#define TN__UNARY_CREATE(op, cost, TYPES, ENTRY) TN__UNARY_CREATE_WITH(op, cost, false, TYPES, ENTRY)
+#define TN__UNARY_CREATE_WITH(op, cost, fused, TYPES, ENTRY)                            \
   static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)   \
   {                                                                                     \
-    static const tn__loop_info op##_info = { cost, TN_OK, NULL };                       \
+    static const tn__loop_info op##_info = { cost, TN_OK, NULL, fused };                \
     static const tn__unary_loop loops[] = { TYPES(ENTRY, op) };                         \
     return tn__unary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err); \
   }

@@ -1,38 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run-time selection of vector instruction sets. A loop is written once and compiled for the architecture's
- * baseline and, on x86-64, for AVX2 and AVX-512. The variant is chosen at run time. All variants give the same
- * bits: contraction is off, and if a loop has lanes, their number does not depend on the vector width.
+ * baseline and, on x86-64, for AVX2 and AVX-512. The variant is chosen at run time. These variants give the same
+ * bits: contraction is off, and if a loop has lanes, their number does not depend on the vector width. A loop for wide
+ * vectors processes only whole vectors and leaves the remaining elements to the baseline loop. This keeps each variant
+ * a few instructions long, so that there can be many of them.
  *
- * A loop for wide vectors processes only whole vectors and leaves the remaining elements to the baseline loop. This
- * keeps each variant a few instructions long, so that there can be many of them. */
+ * Where it is worth it, there are also fused variants, which multiply and add at once (TN__MADD). They round less
+ * often, so they are not used if a session is `reproducible`. Each element has the same bits wherever it is in a loop:
+ * a fused variant processes the remaining elements itself. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_VECTORS_H
 #define TN_OPS_KERNEL_ELEMENTS_VECTORS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { TN__BASELINE, TN__AVX2, TN__AVX512 };
+enum { TN__BASELINE, TN__AVX2, TN__AVX512, TN__FUSED_AVX2, TN__FUSED_AVX512 };
 
 /* TN__WIDE_LOOPS(X, ...): expands X(..., name suffix, attribute) for each kind beyond the baseline.
  * TN__FNS(f): initialiser of TN__VECTORS functions, f and its wide variants; TN__SAME_FNS(f): f for every kind.
  *
  * TN__AVX2_LOOPS, TN__AVX2_FNS: the same with the baseline and AVX2 only, for loops with little work per element. Such
- * loops are bound by memory: 64-byte vectors were not faster in the L1 cache, and slower beyond the L2 cache. */
+ * loops are bound by memory: 64-byte vectors were not faster in the L1 cache, and slower beyond the L2 cache.
+ *
+ * TN__FUSED_LOOPS, TN__FUSED_FNS: the baseline, AVX2, and the two fused kinds; loops that must give the same bits are
+ * not compiled for AVX-512. */
 #if defined(__x86_64__) && defined(__GNUC__)
-#define TN__VECTORS 3
+#define TN__VECTORS 5
 #define TN__FOR_AVX2 __attribute__((target("avx2")))
 #define TN__FOR_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+#define TN__FOR_FUSED_AVX2 __attribute__((target("avx2,fma")))
+#define TN__FOR_FUSED_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma")))
 #define TN__WIDE_LOOPS(X, ...) X(__VA_ARGS__, avx2, TN__FOR_AVX2) X(__VA_ARGS__, avx512, TN__FOR_AVX512)
 #define TN__AVX2_LOOPS(X, ...) X(__VA_ARGS__, avx2, TN__FOR_AVX2)
-#define TN__FNS(f) { f, f##_avx2, f##_avx512 }
-#define TN__AVX2_FNS(f) { f, f##_avx2, f##_avx2 }
-#define TN__SAME_FNS(f) { f, f, f }
+#define TN__FUSED_LOOPS(X, ...) \
+  X(__VA_ARGS__, fused_avx2, TN__FOR_FUSED_AVX2) X(__VA_ARGS__, fused_avx512, TN__FOR_FUSED_AVX512)
+#define TN__FNS(f) { f, f##_avx2, f##_avx512, f##_avx2, f##_avx512 }
+#define TN__AVX2_FNS(f) { f, f##_avx2, f##_avx2, f##_avx2, f##_avx2 }
+#define TN__FUSED_FNS(f) { f, f##_avx2, f##_avx2, f##_fused_avx2, f##_fused_avx512 }
+#define TN__PLAIN_FUSED_FNS(f) { f, f, f, f##_fused, f##_fused }
+#define TN__SAME_FNS(f) { f, f, f, f, f }
 #else
 #define TN__VECTORS 1
 #define TN__WIDE_LOOPS(X, ...)
 #define TN__AVX2_LOOPS(X, ...)
+#define TN__FUSED_LOOPS(X, ...)
 #define TN__FNS(f) { f }
 #define TN__AVX2_FNS(f) { f }
+#define TN__FUSED_FNS(f) { f }
+#define TN__PLAIN_FUSED_FNS(f) { f }
 #define TN__SAME_FNS(f) { f }
 #endif
 
@@ -57,20 +73,36 @@ enum { TN__BASELINE, TN__AVX2, TN__AVX512 };
 #define TN__APART
 #endif
 
-/* Negative until tn__vectors_find has run. */
-extern atomic_int tn__vectors_found;
-int tn__vectors_find(void);
+/* For functions with a constant argument `fused`. */
+#if defined(__GNUC__)
+#define TN__INLINED static inline __attribute__((always_inline))
+#else
+#define TN__INLINED static inline
+#endif
 
-/* The kind to use, less than TN__VECTORS: an index into the array that TN__FNS initialises. */
-static inline int tn__vectors(void)
+/* a * b + c, rounded once if `fused`, which must be a constant. */
+#define TN__MADD(fused, a, b, c) ((fused) ? __builtin_fmaf(a, b, c) : (a) * (b) + (c))
+#define TN__MADD_DOUBLE(fused, a, b, c) ((fused) ? __builtin_fma(a, b, c) : (a) * (b) + (c))
+
+/* The kinds in use, without and with fused ones; negative until tn__vectors_find has run. */
+extern atomic_int tn__vectors_found[2];
+int tn__vectors_find(bool reproducible);
+
+/* The kind to use, less than TN__VECTORS: an index into the arrays that TN__FNS and its like initialise. reproducible:
+ * as in tn_kernel_ctx. */
+static inline int tn__vectors_for(bool reproducible)
 {
 #if TN__VECTORS > 1
-  int found = atomic_load_explicit(&tn__vectors_found, memory_order_relaxed);
-  return found >= 0 ? found : tn__vectors_find();
+  int found = atomic_load_explicit(&tn__vectors_found[!reproducible], memory_order_relaxed);
+  return found >= 0 ? found : tn__vectors_find(reproducible);
 #else
+  (void)reproducible;
   return TN__BASELINE;
 #endif
 }
+
+/* The same for loops without fused variants. */
+static inline int tn__vectors(void) { return tn__vectors_for(true); }
 
 /* For tests of each kind: from now on uses no kind above `most`, nor any that the machine lacks. Returns the kind
  * now in use. */

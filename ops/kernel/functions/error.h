@@ -7,41 +7,48 @@
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/functions/wide_log.h>
 
+#define MADD(a, b, c) TN__MADD(fused, a, b, c)
+
 /* Polynomials are evaluated in pairs of terms, so that additions wait for fewer others. */
-static inline float tn__erff(float x)
+TN__INLINED float tn__erff_by(const int fused, float x)
 {
   float a = fabsf(x), z = a * a, z2 = z * z;
-  float n0 = 0x1.06eba8p-3f - 0x1.81273ep-2f * z, n1 = 0x1.ce2cf8p-4f - 0x1.b7f90ep-6f * z;
-  float n2 = 0x1.5405b2p-8f - 0x1.a3f700p-11f * z + 0x1.496a32p-14f * z2;
-  float near = a + a * (n0 + z2 * (n1 + z2 * n2));
+  float n0 = MADD(-0x1.81273ep-2f, z, 0x1.06eba8p-3f), n1 = MADD(-0x1.b7f90ep-6f, z, 0x1.ce2cf8p-4f);
+  float n2 = MADD(0x1.496a32p-14f, z2, MADD(-0x1.a3f700p-11f, z, 0x1.5405b2p-8f));
+  float near = MADD(a, MADD(z2, MADD(z2, n2, n1), n0), a);
   /* erf t = 1 - exp(-t H(t)). From 4 on the result is 1. */
   float t = a > 4.0f ? 4.0f : a, t2 = t * t;
-  float h0 = 0x1.20f1eep+0f + 0x1.451c18p-1f * t, h1 = 0x1.b448fcp-4f - 0x1.892c22p-6f * t;
-  float h2 = 0x1.ebc456p-9f - 0x1.6e4722p-12f * t + 0x1.d07b14p-17f * t2;
-  float far = 1 - tn__expf_within(-t * (h0 + t2 * (h1 + t2 * h2)));
+  float h0 = MADD(0x1.451c18p-1f, t, 0x1.20f1eep+0f), h1 = MADD(-0x1.892c22p-6f, t, 0x1.b448fcp-4f);
+  float h2 = MADD(0x1.d07b14p-17f, t2, MADD(-0x1.6e4722p-12f, t, 0x1.ebc456p-9f));
+  float far = 1 - tn__expf_within_by(fused, -t * MADD(t2, MADD(t2, h2, h1), h0));
   return copysignf(a < 1.0f ? near : far, x);
 }
 
 /* erfc t = exp(-t^2) P(q) / (1 + 2t), where q = (t - 3) / (t + 3), for t from 0.5 to where the result is 0. */
-static inline float tn__erfcf(float x)
+TN__INLINED float tn__erfcf_by(const int fused, float x)
 {
   float a = fabsf(x);
   double t = a > 10.1f ? 10.1f : a, q = (t - 3) / (t + 3);
   double p = -0x1.897212842326bp-13;
-  p = p * q - 0x1.6c58044641cd4p-11;
-  p = p * q + 0x1.0032e136c4c09p-9;
-  p = p * q + 0x1.48acd525c92ffp-9;
-  p = p * q - 0x1.85c169adbeb3dp-6;
-  p = p * q + 0x1.17cccac88b09cp-4;
-  p = p * q - 0x1.e88953b880040p-4;
-  p = p * q + 0x1.0983558737323p-3;
-  p = p * q - 0x1.85a1889fe48cdp-5;
-  p = p * q - 0x1.15c08471a19fcp-3;
-  p = p * q + 0x1.40c522da224a1p+0;
-  double far = tn__wide_exp2(-t * t * TN__LOG2_E) * p / (1 + 2 * t);
+  p = TN__MADD_DOUBLE(fused, p, q, -0x1.6c58044641cd4p-11);
+  p = TN__MADD_DOUBLE(fused, p, q, 0x1.0032e136c4c09p-9);
+  p = TN__MADD_DOUBLE(fused, p, q, 0x1.48acd525c92ffp-9);
+  p = TN__MADD_DOUBLE(fused, p, q, -0x1.85c169adbeb3dp-6);
+  p = TN__MADD_DOUBLE(fused, p, q, 0x1.17cccac88b09cp-4);
+  p = TN__MADD_DOUBLE(fused, p, q, -0x1.e88953b880040p-4);
+  p = TN__MADD_DOUBLE(fused, p, q, 0x1.0983558737323p-3);
+  p = TN__MADD_DOUBLE(fused, p, q, -0x1.85a1889fe48cdp-5);
+  p = TN__MADD_DOUBLE(fused, p, q, -0x1.15c08471a19fcp-3);
+  p = TN__MADD_DOUBLE(fused, p, q, 0x1.40c522da224a1p+0);
+  double far = tn__wide_exp2_by(fused, -t * t * TN__LOG2_E) * p / (1 + 2 * t);
   far = x < 0 ? 2 - far : far;
-  return a < 0.5f ? 1 - tn__erff(x) : (float)far;
+  return a < 0.5f ? 1 - tn__erff_by(fused, x) : (float)far;
 }
+
+#undef MADD
+
+static inline float tn__erff(float x) { return tn__erff_by(0, x); }
+static inline float tn__erfcf(float x) { return tn__erfcf_by(0, x); }
 
 /* x times a function of w = -log(1 - x^2), in two ranges: of w up to 5, of its square root beyond. */
 static inline float tn__erfinvf(float x)

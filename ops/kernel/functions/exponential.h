@@ -9,11 +9,11 @@
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/functions/wide_log.h>
 
-static inline float tn__expm1f(float x)
+TN__INLINED float tn__expm1f_by(const int fused, float x)
 {
   float t = x > 89.0f ? 89.0f : x;
   t = t < -20.0f ? -20.0f : t; /* the result is -1 there */
-  float shifted, above = tn__expm1_rest(t, &shifted);
+  float shifted, above = tn__expm1_rest_by(fused, t, &shifted);
   /* 2^n as twice 2^(n - 1), which does not overflow. */
   float scale = tn__float_of_bits((tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) + 126u) << 23);
   float result = (scale * above + (scale - 0.5f)) * 2;
@@ -21,18 +21,22 @@ static inline float tn__expm1f(float x)
   return x == 0 ? x : result;
 }
 
-static inline float tn__log1pf(float x)
+static inline float tn__expm1f(float x) { return tn__expm1f_by(0, x); }
+
+TN__INLINED float tn__log1pf_by(const int fused, float x)
 {
-  float r = (float)tn__wide_log1p(x);
+  float r = (float)tn__wide_log1p_by(fused, x);
   r = x == 0 ? x : r;
   r = x < -1.0f ? NAN : r;
   return x < INFINITY ? r : x;
 }
 
+static inline float tn__log1pf(float x) { return tn__log1pf_by(0, x); }
+
 /* e^a / 2 for a >= 0 or NaN */
 static inline float tn__half_exp(float a)
 {
-  float t = a > 90.0f ? 90.0f : a, shifted, e = tn__exp_rest(t, &shifted);
+  float t = a > 90.0f ? 90.0f : a, shifted, e = tn__exp_rest_by(0, t, &shifted);
   uint32_t k = tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) - 1;
   uint32_t half = (uint32_t)((int32_t)k >> 1); /* k is -1 for the smallest arguments */
   return e * tn__float_of_bits((half + 127) << 23) * tn__float_of_bits((k - half + 127) << 23);

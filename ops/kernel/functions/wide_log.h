@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <ops/kernel/elements/vectors.h>
+
 static inline uint64_t tn__double_bits(double x)
 {
   uint64_t u;
@@ -26,8 +28,10 @@ static inline double tn__double_of_bits(uint64_t u)
 #define TN__LOG2_E 0x1.71547652b82fep+0
 #define TN__ROUND_DOUBLE 0x1.8p52 /* added to a number below 2^51, its low bits are the nearest integer */
 
+#define MADD(a, b, c) TN__MADD_DOUBLE(fused, a, b, c)
+
 /* log w = *n ln 2 + the result, where w > 0 is normal, infinity or NaN; above is w - 1, maybe with more digits. */
-static inline double tn__log_rest(double w, double above, double *n)
+TN__INLINED double tn__log_rest_by(const int fused, double w, double above, double *n)
 {
   const uint64_t root_half = 0x3fe6a09e667f3bcdu, one = 0x3ff0000000000000u;
   uint64_t exponent = (tn__double_bits(w) + (one - root_half)) >> 52; /* 1023 + n */
@@ -35,40 +39,45 @@ static inline double tn__log_rest(double w, double above, double *n)
   *n = tn__double_of_bits(exponent | 0x4330000000000000u) - (0x1p52 + 1023);
   double f = *n == 0 ? above : m - 1, s = f / (2 + f), z = s * s, twice = 2 * s;
   double q = 0x1.911c92cb10cbcp-4;
-  q = q * z + 0x1.c62aa069035e4p-4;
-  q = q * z + 0x1.2494133629af7p-3;
-  q = q * z + 0x1.999996a67bf17p-3;
-  q = q * z + 0x1.555555561f32ep-2;
-  return twice + twice * z * q;
+  q = MADD(q, z, 0x1.c62aa069035e4p-4);
+  q = MADD(q, z, 0x1.2494133629af7p-3);
+  q = MADD(q, z, 0x1.999996a67bf17p-3);
+  q = MADD(q, z, 0x1.555555561f32ep-2);
+  return MADD(twice * z, q, twice);
 }
 
 /* log(1 + u) for u >= -1 or NaN; infinity is not handled. */
-static inline double tn__wide_log1p(double u)
+TN__INLINED double tn__wide_log1p_by(const int fused, double u)
 {
-  double n, w = 1 + u, rest = tn__log_rest(w, u, &n);
-  return w > 0 ? n * TN__LN2 + rest : (double)-INFINITY - u + u; /* a NaN stays NaN */
+  double n, w = 1 + u, rest = tn__log_rest_by(fused, w, u, &n);
+  return w > 0 ? MADD(n, TN__LN2, rest) : (double)-INFINITY - u + u; /* a NaN stays NaN */
 }
 
 /* log2 x for x > 0 that is normal as a double. */
 static inline double tn__wide_log2(double x)
 {
-  double n, rest = tn__log_rest(x, x - 1, &n);
+  double n, rest = tn__log_rest_by(0, x, x - 1, &n);
   return n + rest * TN__LOG2_E;
 }
 
 /* 2^t for |t| <= 1000 or NaN. */
-static inline double tn__wide_exp2(double t)
+TN__INLINED double tn__wide_exp2_by(const int fused, double t)
 {
   double shifted = t + TN__ROUND_DOUBLE, r = t - (shifted - TN__ROUND_DOUBLE);
   double q = 0x1.63961afcc1830p-20;
-  q = q * r + 0x1.00de260c1d7b8p-16;
-  q = q * r + 0x1.4308d931f2b87p-13;
-  q = q * r + 0x1.5d8742d7975e2p-10;
-  q = q * r + 0x1.3b2ab70559825p-7;
-  q = q * r + 0x1.c6b08dd959f68p-5;
-  q = q * r + 0x1.ebfbdff82b5e4p-3;
-  q = q * r + 0x1.62e42fef83dadp-1;
-  return (1 + r * q) * tn__double_of_bits((tn__double_bits(shifted) + 1023) << 52);
+  q = MADD(q, r, 0x1.00de260c1d7b8p-16);
+  q = MADD(q, r, 0x1.4308d931f2b87p-13);
+  q = MADD(q, r, 0x1.5d8742d7975e2p-10);
+  q = MADD(q, r, 0x1.3b2ab70559825p-7);
+  q = MADD(q, r, 0x1.c6b08dd959f68p-5);
+  q = MADD(q, r, 0x1.ebfbdff82b5e4p-3);
+  q = MADD(q, r, 0x1.62e42fef83dadp-1);
+  return MADD(r, q, 1) * tn__double_of_bits((tn__double_bits(shifted) + 1023) << 52);
 }
+
+#undef MADD
+
+static inline double tn__wide_log1p(double u) { return tn__wide_log1p_by(0, u); }
+static inline double tn__wide_exp2(double t) { return tn__wide_exp2_by(0, t); }
 
 #endif

@@ -33,10 +33,11 @@ tn_status tn__after_product_check(const tn__epilogue *e, const tn_prepare_ctx *c
 void tn__after_product_finish(const tn__gemm_then *then, int n, void *const *c, int64_t column, int64_t columns)
 {
   static const uint8_t kinds[] = { TN__EPILOGUE_BIAS, TN__EPILOGUE_RELU, TN__EPILOGUE_RELU6 };
-  const tn__epilogue *e = ((const tn__after_product *)then)->epilogue;
+  const tn__after_product *a = (const tn__after_product *)then;
+  const tn__epilogue *e = a->epilogue;
   for (int i = 0; i < n; i++) {
     if (then->bias != NULL) e->add(c[i], 1, then->bias + column, 1, c[i], columns);
-    if (then->clamp != TN__GEMM_NO_CLAMP) e->activations[kinds[then->clamp]](c[i], c[i], columns);
+    if (then->clamp != TN__GEMM_NO_CLAMP) e->activations[kinds[then->clamp]][a->reproducible](c[i], c[i], columns);
   }
 }
 
@@ -53,7 +54,7 @@ static void after_rows(const tn__gemm_then *then, int n, void *const *c, int64_t
       case TN__EPILOGUE_BIAS: e->add(x, 1, y + a->column + column, 1, x, columns); break;
       case TN__EPILOGUE_ADD: e->add(x, 1, y + (x - a->out), 1, x, columns); break;
       case TN__EPILOGUE_LEAKY_RELU: e->leaky(x, x, x, columns, e->alpha); break;
-      default: e->activations[e->kinds[i]](x, x, columns);
+      default: e->activations[e->kinds[i]][a->reproducible](x, x, columns);
       }
     }
   }
@@ -63,7 +64,7 @@ const tn__gemm_then *tn__after_product_set(tn__after_product *a, const tn__epilo
                                            uint32_t first, int64_t column)
 {
   *a = (tn__after_product){ .epilogue = e, .out = ctx->outputs[0]->data, .args = ctx->inputs + first,
-                            .column = column };
+                            .column = column, .reproducible = ctx->reproducible };
   if (e->n == 0) return NULL;
   if (e->kinds[0] == TN__EPILOGUE_BIAS) {
     a->then.bias = (const float *)a->args[a->first_arg++]->data + column;

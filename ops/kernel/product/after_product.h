@@ -13,6 +13,7 @@ typedef struct tn__after_product {
   tn_view *const *args;
   int64_t column;            /* the result's column that is column 0 of the product */
   uint32_t first, first_arg; /* first step and argument for `rows`; the product itself applies the earlier ones */
+  bool reproducible;
 } tn__after_product;
 
 /* Reads the epilogue from the op's attributes; there are no steps if the op lacks them. TN_INVALID_ARGUMENT as

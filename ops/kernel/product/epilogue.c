@@ -41,7 +41,7 @@ static tn_status find_loops(const tn_operation *op, tn__epilogue *e, tn_error *e
         if (names[k].kind == kind) name = names[k].text;
       const tn__unary_loop *loop = tn__unary_loop_of(name, op);
       if (loop == NULL) return tn__no_kernel(err, op, tn_operation_input_dtype(op, 0));
-      e->activations[kind] = loop->fn[tn__vectors()];
+      for (int k = 0; k < 2; k++) e->activations[kind][k] = loop->fn[tn__vectors_for(k == 1)];
     }
   }
   return TN_OK;

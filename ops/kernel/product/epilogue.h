@@ -27,9 +27,10 @@ typedef struct tn__epilogue {
   uint32_t n_args; /* number of arguments the steps consume */
   float alpha;     /* of LeakyRelu */
   uint8_t kinds[TN__EPILOGUE_STEPS];
-  /* The loops of the plain ops, for this machine's vectors; activations are indexed by kind. */
+  /* The loops of the plain ops, for this machine's vectors; activations are indexed by kind; [1]: for
+   * reproducible sessions. */
   tn__binary_fn add;
-  tn__unary_fn activations[TN__EPILOGUE_SIGMOID + 1];
+  tn__unary_fn activations[TN__EPILOGUE_SIGMOID + 1][2];
   tn__leaky_fn leaky;
 } tn__epilogue;
 

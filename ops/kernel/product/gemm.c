@@ -36,7 +36,7 @@ static double ns_per_term(tn__gemm_type type)
 
 void tn__gemm_plan_choose(tn__gemm_plan *p)
 {
-  p->kernel = tn__gemm_kernel_find(p->type, p->n);
+  p->kernel = tn__gemm_kernel_find(p->type, p->n, p->reproducible);
   p->k_chunk = p->n_chunk = 0;
   p->scratch = 0;
   p->cost_ns = 30 + (double)p->m * (double)p->n * (double)p->k * ns_per_term(p->type);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: C = A B for one pair of matrices. C is m x n, and k is the length of the sums.
  *
- * Every element of C is summed over k in ascending order, with one multiplication and one addition per term,
- * whatever the code path, the number of threads and the machine's vector width. Results are bitwise identical
- * everywhere.
+ * Every element of C is summed over k in ascending order, whatever the code path and the number of threads. Each term
+ * is multiplied and added at once, rounded once, where the processor can do so and the column count suits its vectors;
+ * if the plan is `reproducible`, the product is rounded first, and every processor gives the same bits.
  *
  * B is read in panels one or two vectors wide. The plan decides how: from a copy in panels made beforehand
  * (tn__gemm_pack), from such a copy in scratch memory, or in place. A is read through pointers to a few rows, so
@@ -65,7 +65,7 @@ struct tn__gemm_then {
 
 typedef struct tn__gemm_kernel tn__gemm_kernel;
 
-/* The caller sets sizes, strides (in elements), rows or windows, packed and serial. tn__gemm_plan_choose sets the rest,
+/* The caller sets sizes, strides (in elements), rows or windows, packed, serial and reproducible. tn__gemm_plan_choose sets the rest,
  * except `groups`. */
 typedef struct tn__gemm_plan {
   tn__gemm_type type;
@@ -78,6 +78,7 @@ typedef struct tn__gemm_plan {
   int64_t groups;           /* of windows; depends on the kernel, so the caller sets it after _choose */
   bool packed;          /* B is a copy made by tn__gemm_pack */
   bool serial;          /* run on the calling thread, without scratch: one of many small products */
+  bool reproducible;    /* as in tn_kernel_ctx */
 
   const tn__gemm_kernel *kernel;
   int64_t k_chunk, n_chunk; /* size of a chunk of B in scratch; 0: B is read in place */

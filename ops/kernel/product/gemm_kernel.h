@@ -36,6 +36,6 @@ struct tn__gemm_kernel {
 };
 
 /* The best kernel for n columns on this processor. */
-const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n);
+const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n, bool reproducible);
 
 #endif

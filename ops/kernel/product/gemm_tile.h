@@ -10,6 +10,7 @@
  * COMPLEX   1 if elements are pairs of REAL, else 0
  * FEW       optional: suffix of a kernel with equally wide panels that is better for up to 6 rows; it has PUT, too
  * PUT(to, v, n), GET(from, n)  optional: store and load the first n numbers of a vector, from 0 to all
+ * MADD(a, b, sum)  optional: sum + a * b for a vector, a number and a vector, rounded once
  * FLAT      optional, see below
  * FINISH    defined if tiles can be finished (bias and clamp); REAL is then float
  * LARGER(a, b), SMALLER(a, b)  optional: of two vectors; b if either is NaN
@@ -29,6 +30,9 @@
 #define PARTIAL true
 #else
 #define PARTIAL false
+#endif
+#ifndef MADD
+#define MADD(a, b, sum) ((sum) + (a) * (b))
 #endif
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
@@ -93,7 +97,7 @@ INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, 
   for (int i = 0; i < rows; i++) {
     const REAL re = a[i][at];
     UNROLL
-    for (int v = 0; v < vectors; v++) sum[i][v] += line[v] * re;
+    for (int v = 0; v < vectors; v++) sum[i][v] = (NAME(vec))MADD(line[v], re, sum[i][v]);
 #if COMPLEX
     const REAL im = a[i][at + 1];
     UNROLL
@@ -298,6 +302,7 @@ static const tn__gemm_kernel NAME(kernel) = { NAME(run), NAME(tile), PARTS * siz
 #undef TARGET
 #undef COMPLEX
 #undef FEW
+#undef MADD
 #undef PUT
 #undef PARTIAL
 #undef COUNT

@@ -132,16 +132,44 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define COMPLEX 1
 #include <ops/kernel/product/gemm_tile.h>
 
-/* With 32 registers, one vector per row is best: numbers of A are memory operands of the multiplication, and many
+#define REAL float
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _f32_fused
+#define TARGET TN__FOR_FUSED_AVX2
+#define COMPLEX 0
+#define MADD(a, b, sum) _mm256_fmadd_ps((__m256)(a), _mm256_set1_ps(b), (__m256)(sum))
+#define PUT(to, v, n) _mm256_maskstore_ps(to, lanes_32(n), (__m256)(v))
+#define GET(from, n) _mm256_maskload_ps(from, lanes_32(n))
+#define FINISH
+#define LARGER(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
+#define SMALLER(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL double
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _f64_fused
+#define TARGET TN__FOR_FUSED_AVX2
+#define COMPLEX 0
+#define MADD(a, b, sum) _mm256_fmadd_pd((__m256d)(a), _mm256_set1_pd(b), (__m256d)(sum))
+#define PUT(to, v, n) _mm256_maskstore_pd(to, lanes_64(n), (__m256d)(v))
+#define GET(from, n) _mm256_maskload_pd(from, lanes_64(n))
+#include <ops/kernel/product/gemm_tile.h>
+
+/* All kernels for AVX-512 multiply and add at once. With 32 registers, one vector per row is best: numbers of A are memory operands of the multiplication, and many
  * rows share each vector loaded from B. */
 #define REAL float
 #define VBYTES 64
 #define VECTORS 1
 #define ROWS 12
 #define SUFFIX _f32_avx512
-#define TARGET TN__FOR_AVX512
+#define TARGET TN__FOR_FUSED_AVX512
 #define COMPLEX 0
-#define FEW _f32_avx2
+#define FEW _f32_fused
+#define MADD(a, b, sum) _mm512_fmadd_ps((__m512)(a), _mm512_set1_ps(b), (__m512)(sum))
 #define PUT(to, v, n) _mm512_mask_storeu_ps(to, (__mmask16)((1u << (n)) - 1), (__m512)(v))
 #define GET(from, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), from)
 #define FLAT
@@ -155,9 +183,10 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define VECTORS 1
 #define ROWS 12
 #define SUFFIX _f64_avx512
-#define TARGET TN__FOR_AVX512
+#define TARGET TN__FOR_FUSED_AVX512
 #define COMPLEX 0
-#define FEW _f64_avx2
+#define FEW _f64_fused
+#define MADD(a, b, sum) _mm512_fmadd_pd((__m512d)(a), _mm512_set1_pd(b), (__m512d)(sum))
 #define PUT(to, v, n) _mm512_mask_storeu_pd(to, (__mmask8)((1u << (n)) - 1), (__m512d)(v))
 #define GET(from, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), from)
 #define FLAT
@@ -169,8 +198,9 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define VECTORS 1
 #define ROWS 12
 #define SUFFIX _f32_half
-#define TARGET TN__FOR_AVX512
+#define TARGET TN__FOR_FUSED_AVX512
 #define COMPLEX 0
+#define MADD(a, b, sum) _mm256_fmadd_ps((__m256)(a), _mm256_set1_ps(b), (__m256)(sum))
 #define PUT(to, v, n) _mm256_mask_storeu_ps(to, (__mmask8)((1u << (n)) - 1), (__m256)(v))
 #define GET(from, n) _mm256_maskz_loadu_ps((__mmask8)((1u << (n)) - 1), from)
 #define FINISH
@@ -185,34 +215,38 @@ static bool fits(const tn__gemm_kernel *wide, int64_t n)
   return n >= 4 * wide->nr || over == 0 || over > wide->nr / 2;
 }
 
-static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n)
+static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n, bool reproducible)
 {
   static const tn__gemm_kernel *const avx2[] = { &kernel_f32_avx2, &kernel_f64_avx2, &kernel_i32_avx2,
                                                  NULL, /* AVX2 has no 64-bit multiplication */
                                                  &kernel_c64_avx2, &kernel_c128_avx2 };
-  int vectors = tn__vectors();
+  int vectors = tn__vectors_for(reproducible);
   if (vectors == TN__BASELINE) return NULL;
-  if (vectors == TN__AVX512 && type == TN__GEMM_F32) {
+  bool fused = vectors == TN__FUSED_AVX2 || vectors == TN__FUSED_AVX512;
+  if (vectors == TN__FUSED_AVX512 && type == TN__GEMM_F32) {
     /* A half-width panel costs more than half: rows of A are loaded just as often. */
     bool half = n <= kernel_f32_half.nr || (n > kernel_f32_avx512.nr && n <= 3 * kernel_f32_half.nr);
     return half ? &kernel_f32_half : &kernel_f32_avx512;
   }
   if (avx2[type] == NULL || !fits(avx2[type], n)) return NULL;
-  return vectors == TN__AVX512 && type == TN__GEMM_F64 ? &kernel_f64_avx512 : avx2[type];
+  if (fused && type == TN__GEMM_F32) return &kernel_f32_fused;
+  if (fused && type == TN__GEMM_F64)
+    return vectors == TN__FUSED_AVX512 ? &kernel_f64_avx512 : &kernel_f64_fused;
+  return avx2[type];
 }
 #else
-static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n)
+static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n, bool reproducible)
 {
-  (void)type, (void)n;
+  (void)type, (void)n, (void)reproducible;
   return NULL;
 }
 #endif
 
-const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n)
+const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n, bool reproducible)
 {
   static const tn__gemm_kernel *const base[] = { &kernel_f32, &kernel_f64, &kernel_i32,
                                                  &kernel_i64, &kernel_c64, &kernel_c128 };
-  const tn__gemm_kernel *kernel = wider(type, n);
+  const tn__gemm_kernel *kernel = wider(type, n, reproducible);
   return kernel != NULL ? kernel : base[type];
 }
 

@@ -357,6 +357,7 @@ static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
   const conv_sizes *z = &p->z;
   tn__gemm_plan *g = &p->gemm;
   g->type = ((const conv_state *)ctx->state)->type;
+  g->reproducible = ctx->reproducible;
   g->m = z->places;
   g->n = z->oc / z->groups;
   g->k = z->kh * z->kw * z->kc;

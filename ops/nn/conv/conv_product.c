@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
 #include <ops/nn/conv/conv_product.h>
+#include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/widen.h>
@@ -113,7 +114,8 @@ static void plan_packing(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p)
   tn__gemm_plan *g = &p->gemm;
   if (s->kind.wanted != TN__CONV_Y || p->z.groups != 1 || p->form[FILTER].convert) return;
   if (g->m == 0) return;
-  if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
+  uint64_t key = 0x636f6e7600000000u | (uint64_t)g->kernel->nr;
+  if (tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
   g->packed = p->packed != NULL;
   tn__gemm_plan_choose(g);
 }
@@ -129,6 +131,7 @@ tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   ctx->shape_state = p;
   p->z = z;
   plan_sizes(s, p);
+  p->gemm.reproducible = ctx->reproducible;
   st = plan_rows(s, p, err);
   if (st != TN_OK) return st;
   const tn__volume filter = { 1, { 1, 1, z.taps }, z.fc * z.fo };

@@ -156,6 +156,15 @@ static bool hides_gpus(const tn_session_options *o)
   return n > 0 && others == n;
 }
 
+static tn_status check_reproducible(const tn_session_options *o, tn_error *err)
+{
+  tn_bool reproducible;
+  tn_status st = tn_session_options_get_bool(o, "reproducible", &reproducible, err);
+  if (st != TN_OK || !reproducible) return st;
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "option reproducible: runtime 'gpu' does not give the same bits on every device");
+}
+
 static tn_status read_all(const tn_session_options *o, request *r, tn_error *err)
 {
   *r = (request){ 0 };
@@ -172,6 +181,7 @@ static tn_status read_all(const tn_session_options *o, request *r, tn_error *err
   if (st == TN_OK) st = check_devices(r->devices, err);
   if (st == TN_OK && r->platform != NULL && *r->platform == '\0')
     st = refuse("platform", r->platform, "a part of a platform's name", err);
+  if (st == TN_OK) st = check_reproducible(o, err);
   if (st == TN_OK) st = read_fraction(o, &r->fraction, err);
   if (st == TN_OK) st = tn_session_options_get_int(o, "memory_limit_bytes", &r->total, err);
   r->gpus = hides_gpus(o) ? 0 : count_of(o, "GPU", -1);
