@@ -1,35 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets: fuzz/fuzz_NAME.c with LLVMFuzzerTestOneInput, one line in TN_FUZZERS, and below
 #   fuzz_fuzz_NAME_LDADD = $(TN_FUZZ_LIBS)
+# Those that read the bytes of one file format are fuzz/formats/fuzz_NAME.c: fuzz_formats_fuzz_NAME_LDADD.
 # Built with libFuzzer under --enable-fuzzers (CC=clang). Seeds of a target, and inputs that once found a bug, are in
 # fuzz/corpus/fuzz_NAME/ and listed in TN_FUZZ_SEEDS; fuzz/seeds.sh makes more. Inputs found by a run are kept in the build
 # folder.
 TN_FUZZERS = \
   fuzz/fuzz_builder \
-  fuzz/fuzz_bundle \
-  fuzz/fuzz_checkpoint_v1 \
   fuzz/fuzz_config \
   fuzz/fuzz_control \
   fuzz/fuzz_dlpack \
   fuzz/fuzz_eager \
   fuzz/fuzz_example \
-  fuzz/fuzz_graphdef \
   fuzz/fuzz_graphtext \
   fuzz/fuzz_literal \
   fuzz/fuzz_manifest \
-  fuzz/fuzz_npy \
-  fuzz/fuzz_npz \
-  fuzz/fuzz_objectgraph \
-  fuzz/fuzz_pbtxt \
   fuzz/fuzz_probe_cache \
   fuzz/fuzz_regex \
-  fuzz/fuzz_savedmodel \
   fuzz/fuzz_session \
   fuzz/fuzz_shapes \
   fuzz/fuzz_sidecar \
-  fuzz/fuzz_table \
   fuzz/fuzz_texts \
-  fuzz/fuzz_threads
+  fuzz/fuzz_threads \
+  fuzz/formats/fuzz_bundle \
+  fuzz/formats/fuzz_checkpoint_v1 \
+  fuzz/formats/fuzz_graphdef \
+  fuzz/formats/fuzz_npy \
+  fuzz/formats/fuzz_npz \
+  fuzz/formats/fuzz_objectgraph \
+  fuzz/formats/fuzz_pbtxt \
+  fuzz/formats/fuzz_savedmodel \
+  fuzz/formats/fuzz_table
 TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/conv \
   fuzz/corpus/fuzz_builder/kinds \
@@ -264,19 +265,26 @@ fuzz_fuzz_config_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_control_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_dlpack_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_eager_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_graphdef_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_example_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_graphtext_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_literal_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_manifest_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_probe_cache_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_regex_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_session_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_sidecar_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_texts_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_threads_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_bundle_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_checkpoint_v1_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_graphdef_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_objectgraph_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_savedmodel_LDADD = $(TN_FUZZ_LIBS)
+fuzz_formats_fuzz_table_LDADD = $(TN_FUZZ_LIBS)
 # The command's literals.
 fuzz_fuzz_literal_SOURCES = fuzz/fuzz_literal.c tools/common/literal.c tools/common/number.c tools/common/print.c tools/common/text.c
 
@@ -309,10 +317,3 @@ fuzz-list:
 	@echo $(TN_FUZZERS)
 
 .PHONY: fuzz-list
-fuzz_fuzz_checkpoint_v1_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_objectgraph_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_savedmodel_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_table_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_bundle_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_example_LDADD = $(TN_FUZZ_LIBS)
-fuzz_fuzz_regex_LDADD = $(TN_FUZZ_LIBS)

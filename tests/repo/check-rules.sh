@@ -24,7 +24,8 @@ sort "$tmp/session_rules" "$tmp/plugin_rules" >"$tmp/rules"
   # shellcheck disable=SC2046 # names without spaces
   $AWK -f build-aux/rules.awk $(find tests conformance -name '*.c' | grep -v '^tests/plugins/' | sort)
   # shellcheck disable=SC2046 # names without spaces
-  $AWK -v plain=1 -f build-aux/rules.awk $(find tests -name '*.sh' | grep -v check-rules | sort) fuzz/*.c bench/*.c bench/cases/*.c
+  $AWK -v plain=1 -f build-aux/rules.awk $(find tests -name '*.sh' | grep -v check-rules | sort) \
+    $(find fuzz bench -name '*.c' | sort)
 } | $AWK '{ for (i = 3; i <= NF; i++) print $i, $1 }' | sort -u >"$tmp/citations"
 cut -d' ' -f1 "$tmp/citations" | sort -u >"$tmp/cited"
 
