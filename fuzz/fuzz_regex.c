@@ -5,7 +5,7 @@
 #include <fuzz/bytes.h>
 
 #include <fuzz/memory.h>
-#include <ops/string/regex.h>
+#include <ops/string/regex/regex.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

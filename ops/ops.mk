@@ -160,19 +160,19 @@ TN_OPS_FILES = \
   ops/state/variable/variables_temporary.c \
   ops/string/edit_distance.c \
   ops/string/string_csv.c \
-  ops/string/string_fingerprint.c \
   ops/string/string_format.c \
-  ops/string/string_hash.c \
   ops/string/string_join.c \
   ops/string/string_ngrams.c \
   ops/string/string_numbers.c \
   ops/string/string_parts.c \
   ops/string/string_raw.c \
-  ops/string/string_regex.c \
   ops/string/string_tensors.c \
-  ops/string/string_unicode.c \
   ops/string/strings.c \
-  ops/string/unicode_script.c
+  ops/string/hash/string_fingerprint.c \
+  ops/string/hash/string_hash.c \
+  ops/string/regex/string_regex.c \
+  ops/string/unicode/string_unicode.c \
+  ops/string/unicode/unicode_script.c
 
 # Helpers.
 TN_OPS_SHARED_FILES = \
@@ -358,15 +358,6 @@ TN_OPS_SHARED_FILES = \
   ops/state/variable/optimiser_rules.c \
   ops/state/variable/variable.c \
   ops/state/variable/variable.h \
-  ops/string/fingerprint.c \
-  ops/string/fingerprint.h \
-  ops/string/regex.c \
-  ops/string/regex.h \
-  ops/string/regex_match.c \
-  ops/string/regex_set.c \
-  ops/string/string_case.c \
-  ops/string/string_case.h \
-  ops/string/string_case_table.c \
   ops/string/string_number.c \
   ops/string/string_number.h \
   ops/string/string_path.c \
@@ -375,8 +366,17 @@ TN_OPS_SHARED_FILES = \
   ops/string/string_proto.h \
   ops/string/summary.c \
   ops/string/summary.h \
-  ops/string/unicode_script_table.c \
-  ops/string/unicode_script_table.h
+  ops/string/hash/fingerprint.c \
+  ops/string/hash/fingerprint.h \
+  ops/string/regex/regex.c \
+  ops/string/regex/regex.h \
+  ops/string/regex/regex_match.c \
+  ops/string/regex/regex_set.c \
+  ops/string/unicode/string_case.c \
+  ops/string/unicode/string_case.h \
+  ops/string/unicode/string_case_table.c \
+  ops/string/unicode/unicode_script_table.c \
+  ops/string/unicode/unicode_script_table.h
 
 noinst_LTLIBRARIES += ops/libops.la
 ops_libops_la_SOURCES = $(TN_OPS_FILES) $(TN_OPS_SHARED_FILES)

@@ -9,7 +9,7 @@
 #include <ops/example/values.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/family.h>
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 #include <string.h>
 
 #define MAY_MISS 1 /* the input with keys of dense lists that may be missing */

@@ -2,8 +2,8 @@
 #include <ops/example/json.h>
 
 #include <math.h>
-#include <ops/string/string_case.h>
 #include <ops/string/string_number.h>
+#include <ops/string/unicode/string_case.h>
 #include <string.h>
 
 char tn__json_next(tn__json *j)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/tensor/tensor_internal.h>
 #include <ops/sparse/cross.h>
-#include <ops/string/fingerprint.h>
+#include <ops/string/hash/fingerprint.h>
 #include <string.h>
 
 /* ---- rows ---- */

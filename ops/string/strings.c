@@ -5,8 +5,8 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
-#include <ops/string/string_case.h>
 #include <ops/string/string_number.h>
+#include <ops/string/unicode/string_case.h>
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * engines take long for. */
 #include <conformance/support/oom.h>
 #include <conformance/support/tap.h>
-#include <ops/string/regex.h>
+#include <ops/string/regex/regex.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * files, errors, and lack of memory. Recorded cases check the texts that ops return. */
 #include "conformance/support/op_kit.h"
 
-#include <ops/string/fingerprint.h>
+#include <ops/string/hash/fingerprint.h>
 #include <ops/string/string_number.h>
 
 #include <locale.h>

@@ -65,7 +65,7 @@ ops/array            | @kernel ops/kernel/move
 ops/array/index      | @kernel ops/kernel/move
 ops/audio            | @kernel
 ops/checkpoint       | @kernel ops/string ops/state/table core/formats core/formats/checkpoint core/formats/bundle core/formats/checkpoint_v1
-ops/example          | @kernel ops/string core/formats
+ops/example          | @kernel ops/string ops/string/unicode core/formats
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
@@ -76,12 +76,15 @@ ops/random           | @kernel
 ops/rewrite          | @kernel ops/kernel/move ops/kernel/product
 ops/rnn              | @kernel ops/kernel/window ops/kernel/product
 ops/segment          | @kernel
-ops/sparse           | @kernel ops/kernel/move ops/segment ops/string
-ops/string           | @kernel
+ops/sparse           | @kernel ops/kernel/move ops/segment ops/string/hash
+ops/string           | @kernel ops/string/unicode
+ops/string/hash      | @kernel
+ops/string/regex     | @kernel ops/string/unicode
+ops/string/unicode   | @kernel
 ops/control          | @kernel ops/kernel/move ops/string
 ops/state/list       | @kernel ops/kernel/move
 ops/state/queue      | @kernel ops/random
-ops/state/table      | @kernel ops/string
+ops/state/table      | @kernel ops/string ops/string/hash
 ops/state/variable   | @kernel ops/kernel/move
 
 # Using public headers only: each plugin, the command, the examples, the compatibility layers for other APIs.

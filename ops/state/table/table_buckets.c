@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Assigns the rows of a dense table to buckets by TensorFlow's hash functions, with quadratic probing. */
 #include <ops/state/table/table_buckets.h>
-#include <ops/string/fingerprint.h>
+#include <ops/string/hash/fingerprint.h>
 
 #include <string.h>
 

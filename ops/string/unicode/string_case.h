@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Characters of UTF-8, and their lower and upper case. */
-#ifndef TN_OPS_STRING_STRING_CASE_H
-#define TN_OPS_STRING_STRING_CASE_H
+#ifndef TN_OPS_STRING_UNICODE_STRING_CASE_H
+#define TN_OPS_STRING_UNICODE_STRING_CASE_H
 
 #include <core/base/text.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of characters, as sorted ranges. */
-#include <ops/string/regex.h>
+#include <ops/string/regex/regex.h>
 
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 #include <stdlib.h>
 #include <string.h>
 

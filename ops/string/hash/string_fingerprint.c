@@ -3,7 +3,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
-#include <ops/string/fingerprint.h>
+#include <ops/string/hash/fingerprint.h>
 #include <string.h>
 
 #define BYTES 8 /* of a fingerprint */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts of characters, generated from TensorFlow's result for each code point. */
-#include <ops/string/unicode_script_table.h>
+#include <ops/string/unicode/unicode_script_table.h>
 
 const tn__script_range tn__script_ranges[] = {
   { 0x0, 0x40, 0 }, { 0x41, 0x5a, 25 }, { 0x5b, 0x60, 0 }, { 0x61, 0x7a, 25 }, { 0x7b, 0xa9, 0 }, { 0xaa, 0xaa, 25 },

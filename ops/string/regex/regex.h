@@ -5,8 +5,8 @@
  *
  * Texts are UTF-8; only \C, which matches single bytes, and classes of Unicode (\pL) are missing. Invalid bytes match
  * nothing. */
-#ifndef TN_OPS_STRING_REGEX_H
-#define TN_OPS_STRING_REGEX_H
+#ifndef TN_OPS_STRING_REGEX_REGEX_H
+#define TN_OPS_STRING_REGEX_REGEX_H
 
 #include <core/base/text.h>
 #include <ops/kernel/poll.h>

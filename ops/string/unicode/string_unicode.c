@@ -5,7 +5,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* The script that each character belongs to: UnicodeScript. */
 #include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
-#include <ops/string/unicode_script_table.h>
+#include <ops/string/unicode/unicode_script_table.h>
 
 #define NO_SCRIPT (-1) /* of numbers that are not code points */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The script of each character, a number as in ICU's UScriptCode. */
-#ifndef TN_OPS_STRING_UNICODE_SCRIPT_TABLE_H
-#define TN_OPS_STRING_UNICODE_SCRIPT_TABLE_H
+#ifndef TN_OPS_STRING_UNICODE_UNICODE_SCRIPT_TABLE_H
+#define TN_OPS_STRING_UNICODE_UNICODE_SCRIPT_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

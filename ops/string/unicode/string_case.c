@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lower and upper case of UTF-8. The lower case of one letter depends on context: sigma at the end
  * of a word. */
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 
 /* ---- UTF-8 ---- */
 

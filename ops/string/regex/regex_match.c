@@ -2,9 +2,9 @@
 /* Matches by following all possible paths through the code at once, character by character. A thread is a path that
  * waits for the next character. Threads are kept in the order in which they are preferred, at most one for each
  * instruction, so a step costs no more than the code is long. */
-#include <ops/string/regex.h>
+#include <ops/string/regex/regex.h>
 
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 #include <string.h>
 
 #define NO_CHAR UINT32_MAX /* the end of the text, or an invalid byte */

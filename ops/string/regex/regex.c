@@ -4,9 +4,9 @@
  * Code is emitted while the pattern is read, without a tree. The code of an expression is contiguous, is entered at its
  * first instruction and left at its end. An alternative or a repetition inserts instructions before the code that it
  * applies to; a repetition with a count copies the code. Groups are a stack, so no pattern is nested too deeply. */
-#include <ops/string/regex.h>
+#include <ops/string/regex/regex.h>
 
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 #include <string.h>
 
 #define MOST_CODE ((size_t)1 << 16) /* instructions */

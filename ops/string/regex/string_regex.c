@@ -3,8 +3,8 @@
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
-#include <ops/string/regex.h>
-#include <ops/string/string_case.h>
+#include <ops/string/regex/regex.h>
+#include <ops/string/unicode/string_case.h>
 
 #include <string.h>
 

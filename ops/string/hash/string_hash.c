@@ -5,7 +5,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
-#include <ops/string/fingerprint.h>
+#include <ops/string/hash/fingerprint.h>
 
 typedef struct hash_state {
   uint64_t buckets;

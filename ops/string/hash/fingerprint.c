@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FarmHash's Fingerprint64 and Fingerprint128, MurmurHash64A and SipHash-2-4, from their published descriptions. Words
  * are read in little-endian order. */
-#include <ops/string/fingerprint.h>
+#include <ops/string/hash/fingerprint.h>
 
 #include <string.h>
 

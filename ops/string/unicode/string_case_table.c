@@ -2,7 +2,7 @@
 /* Lower and upper case of letters in Unicode 13, generated from TensorFlow's result for each single
  * character; and for sigma at the end of a word, from the categories of the Unicode character
  * database. */
-#include <ops/string/string_case.h>
+#include <ops/string/unicode/string_case.h>
 
 const tn__case_range tn__case_lower[] = {
   { 0x41, 0x5a, 1, 32 }, { 0xc0, 0xd6, 1, 32 }, { 0xd8, 0xde, 1, 32 }, { 0x100, 0x12e, 2, 1 },

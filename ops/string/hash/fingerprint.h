@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hashes of texts that are the same in every process and on every machine: trained models depend on
  * them. */
-#ifndef TN_OPS_STRING_FINGERPRINT_H
-#define TN_OPS_STRING_FINGERPRINT_H
+#ifndef TN_OPS_STRING_HASH_FINGERPRINT_H
+#define TN_OPS_STRING_HASH_FINGERPRINT_H
 
 #include <stddef.h>
 #include <stdint.h>
