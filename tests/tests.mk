@@ -87,34 +87,34 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/onednn/onednn \
   tests/ops/array_ops \
   tests/ops/audio \
-  tests/ops/broadcast \
-  tests/ops/conv_windows \
-  tests/ops/convert \
   tests/ops/detection_ops \
   tests/ops/elementwise_affine \
   tests/ops/elementwise_program \
   tests/ops/example_ops \
-  tests/ops/gemm \
-  tests/ops/layer_bits \
   tests/ops/layout_ops \
   tests/ops/messages \
   tests/ops/optional \
-  tests/ops/queue_attempts \
   tests/ops/random_ops \
-  tests/ops/reduce \
   tests/ops/regex \
   tests/ops/resize \
   tests/ops/sparse_ops \
-  tests/ops/strided \
   tests/ops/string_ops \
-  tests/ops/table_rows \
-  tests/ops/tensor_array_cost \
-  tests/ops/tensor_lists \
-  tests/ops/training_rules \
-  tests/ops/variable_locks \
-  tests/ops/vector_math \
-  tests/ops/vectors \
-  tests/ops/window_ops \
+  tests/ops/kernel/broadcast \
+  tests/ops/kernel/convert \
+  tests/ops/kernel/gemm \
+  tests/ops/kernel/reduce \
+  tests/ops/kernel/strided \
+  tests/ops/kernel/vector_math \
+  tests/ops/kernel/vectors \
+  tests/ops/nn/conv_windows \
+  tests/ops/nn/layer_bits \
+  tests/ops/nn/window_ops \
+  tests/ops/state/queue_attempts \
+  tests/ops/state/table_rows \
+  tests/ops/state/tensor_array_cost \
+  tests/ops/state/tensor_lists \
+  tests/ops/state/training_rules \
+  tests/ops/state/variable_locks \
   tests/pool/pool \
   tests/pool/pool_choice \
   tests/pool/pool_linger \

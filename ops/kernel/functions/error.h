@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error function, its complement and its inverse of float, without calls and branches. Maximum errors in units in
- * the last place (tests/ops/vector_math.c): erf 1.3, erfc 1.3, its inverse 0.7. */
+ * the last place (tests/ops/kernel/vector_math.c): erf 1.3, erfc 1.3, its inverse 0.7. */
 #ifndef TN_OPS_KERNEL_FUNCTIONS_ERROR_H
 #define TN_OPS_KERNEL_FUNCTIONS_ERROR_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expm1, log1p, pow and the hyperbolic functions of float and their inverses, without calls and branches. Maximum
- * errors in units in the last place (tests/ops/vector_math.c): expm1 1.6, log1p 0.6, pow 0.6, sinh 1.6, cosh 1.5,
- * asinh, acosh and atanh 0.6. */
+ * errors in units in the last place (tests/ops/kernel/vector_math.c): expm1 1.6, log1p 0.6, pow 0.6, sinh 1.6, cosh
+ * 1.5, asinh, acosh and atanh 0.6. */
 #ifndef TN_OPS_KERNEL_FUNCTIONS_EXPONENTIAL_H
 #define TN_OPS_KERNEL_FUNCTIONS_EXPONENTIAL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trigonometric functions of float and their inverses, without calls and branches. Maximum errors in units in the last
- * place (tests/ops/vector_math.c): sin and cos 1.6, tan, asin and acos
+ * place (tests/ops/kernel/vector_math.c): sin and cos 1.6, tan, asin and acos
  * 0.6, atan and atan2 1.6. */
 #ifndef TN_OPS_KERNEL_FUNCTIONS_TRIGONOMETRIC_H
 #define TN_OPS_KERNEL_FUNCTIONS_TRIGONOMETRIC_H
