@@ -37,7 +37,7 @@ static void destroy(gpu_schedule *s)
 void gpu_schedules_destroy(tn_executable *e)
 {
   for (gpu_schedule *s = e->schedules, *next; s != NULL; s = next) {
-    next = s->next;
+    next = s->entry.next;
     destroy(s);
   }
 }
@@ -46,7 +46,7 @@ void gpu_schedule_leave(gpu_schedule *s)
 {
   tn_executable *e = s->executable;
   pthread_mutex_lock(&e->mu);
-  bool last = --s->n_users == 0;
+  bool last = --s->entry.n_users == 0;
   pthread_mutex_unlock(&e->mu);
   if (last) destroy(s);
 }
@@ -54,20 +54,20 @@ void gpu_schedule_leave(gpu_schedule *s)
 static void unlink_schedule(tn_executable *e, const gpu_schedule *s)
 {
   gpu_schedule **at = &e->schedules;
-  while (*at != NULL && *at != s) at = &(*at)->next;
+  while (*at != NULL && *at != s) at = &(*at)->entry.next;
   if (*at == NULL) return;
-  *at = s->next;
+  *at = s->entry.next;
   e->n_schedules--;
 }
 
 /* The one of this key, which becomes the first; e->mu is held. */
 static gpu_schedule *find(tn_executable *e, const int64_t *key, size_t n)
 {
-  for (gpu_schedule **at = &e->schedules; *at != NULL; at = &(*at)->next) {
+  for (gpu_schedule **at = &e->schedules; *at != NULL; at = &(*at)->entry.next) {
     gpu_schedule *s = *at;
-    if (s->n_key != n || memcmp(s->key, key, n * sizeof *key) != 0) continue;
-    *at = s->next;
-    s->next = e->schedules;
+    if (s->entry.n_key != n || memcmp(s->entry.key, key, n * sizeof *key) != 0) continue;
+    *at = s->entry.next;
+    s->entry.next = e->schedules;
     e->schedules = s;
     return s;
   }
@@ -80,8 +80,8 @@ static gpu_schedule *take_oldest(tn_executable *e)
   size_t most = (e->session->max_layouts > 0 ? (size_t)e->session->max_layouts : 16) * e->n_segments;
   gpu_schedule *oldest = NULL;
   if (e->n_schedules <= most) return NULL;
-  for (gpu_schedule *s = e->schedules->next; s != NULL; s = s->next)
-    if (s->state == 1) oldest = s;
+  for (gpu_schedule *s = e->schedules->entry.next; s != NULL; s = s->entry.next)
+    if (s->entry.state == 1) oldest = s;
   if (oldest != NULL) unlink_schedule(e, oldest);
   return oldest;
 }
@@ -89,14 +89,14 @@ static gpu_schedule *take_oldest(tn_executable *e)
 static tn_status wait_for(gpu_schedule *s, tn_step *step, tn_error *err)
 {
   tn_executable *e = s->executable;
-  while (s->state == 0) {
+  while (s->entry.state == 0) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += LOOK_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&e->made, &e->mu, &until);
-    if (s->state != 0) break;
+    if (s->entry.state != 0) break;
     pthread_mutex_unlock(&e->mu);
     tn_status st = tn_step_check(step, NULL, err);
     pthread_mutex_lock(&e->mu);
@@ -111,13 +111,13 @@ static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
   tn_executable *e = s->executable;
   tn_status st = gpu_schedule_complete(s, values, err);
   pthread_mutex_lock(&e->mu);
-  s->state = st == TN_OK ? 1 : -1;
+  s->entry.state = st == TN_OK ? 1 : -1;
   if (st != TN_OK) {
     unlink_schedule(e, s);
-    s->n_users--; /* the list */
+    s->entry.n_users--; /* the list */
   }
   gpu_schedule *old = st == TN_OK ? take_oldest(e) : NULL;
-  bool gone = old != NULL && --old->n_users == 0;
+  bool gone = old != NULL && --old->entry.n_users == 0;
   pthread_cond_broadcast(&e->made);
   pthread_mutex_unlock(&e->mu);
   if (gone) destroy(old);
@@ -137,10 +137,10 @@ static gpu_schedule *new_schedule(tn_executable *e, uint32_t segment, const int6
   memcpy(copy, key, n * sizeof *copy);
   s->executable = e;
   s->segment = segment;
-  s->key = copy;
-  s->n_key = n;
-  s->n_users = 2; /* the list and the step that makes it */
-  s->next = e->schedules;
+  s->entry.key = copy;
+  s->entry.n_key = n;
+  s->entry.n_users = 2; /* the list and the step that makes it */
+  s->entry.next = e->schedules;
   e->schedules = s;
   e->n_schedules++;
   return s;
@@ -155,10 +155,10 @@ static tn_status take(tn_executable *e, uint32_t segment, tn_step *step, const g
     gpu_schedule *s = find(e, values->key, n);
     bool mine = s == NULL;
     if (mine) s = new_schedule(e, segment, values->key, n);
-    else s->n_users++;
+    else s->entry.n_users++;
     if (s == NULL) st = gpu_no_memory(err, "a schedule");
     if (s != NULL && !mine) st = wait_for(s, step, err);
-    bool there = s != NULL && s->state == 1;
+    bool there = s != NULL && s->entry.state == 1;
     pthread_mutex_unlock(&e->mu);
     if (s == NULL) return st;
     if (mine) {

@@ -366,7 +366,7 @@ static void clear_made(gpu_schedule *s)
 
 void gpu_schedule_clear(gpu_schedule *s)
 {
-  if (s->idle != NULL) s->executable->instances_free(s->idle);
+  if (s->entry.idle != NULL) s->executable->instances_free(s->entry.idle);
   clear_made(s);
-  tn_free(s->key);
+  tn_free(s->entry.key);
 }

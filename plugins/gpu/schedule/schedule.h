@@ -51,14 +51,18 @@ typedef struct gpu_schedule_counts {
   uint32_t n_device, n_host, n_launches, n_copies;
 } gpu_schedule_counts;
 
-struct gpu_schedule {
+/* A schedule in the list of its executable. */
+typedef struct gpu_schedule_entry {
   gpu_schedule *next; /* guarded by the executable's mu, as are users, state and idle */
   size_t n_users;     /* steps, and the list */
   int state;          /* 0: being made, 1: ready, -1: failed */
   struct gpu_instance *idle;
   int64_t *key;
   size_t n_key;
+} gpu_schedule_entry;
 
+struct gpu_schedule {
+  gpu_schedule_entry entry;
   tn_executable *executable;
   uint32_t segment;
   /* What is made; from here on it is cleared before it is made again. */

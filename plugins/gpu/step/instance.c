@@ -266,8 +266,8 @@ tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err)
 {
   tn_executable *e = s->executable;
   pthread_mutex_lock(&e->mu);
-  gpu_instance *in = s->idle;
-  if (in != NULL) s->idle = in->next;
+  gpu_instance *in = s->entry.idle;
+  if (in != NULL) s->entry.idle = in->next;
   pthread_mutex_unlock(&e->mu);
   *out = in;
   if (in != NULL) return TN_OK;
@@ -283,8 +283,8 @@ static void give_back(gpu_instance *in)
 {
   tn_executable *e = in->schedule->executable;
   pthread_mutex_lock(&e->mu);
-  in->next = in->schedule->idle;
-  in->schedule->idle = in;
+  in->next = in->schedule->entry.idle;
+  in->schedule->entry.idle = in;
   pthread_mutex_unlock(&e->mu);
 }
 
