@@ -21,7 +21,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->settings.max_layouts = spec->max_layouts > 0 ? spec->max_layouts : 1;
   plan->settings.evaluate = spec->evaluate;
   plan->settings.call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
-  plan->graph = tn_graph_ref(graph);
+  plan->graphs.main = tn_graph_ref(graph);
   plan->settings.want_always = spec->want_always;
   plan->settings.reproducible = spec->reproducible;
   plan->settings.states = spec->states;

@@ -34,9 +34,9 @@ struct tn_plan_report {
 
 static bool keep_bodies(tn_plan_report *r, const tn_plan *plan)
 {
-  r->inlined = tn__arena_array(&r->arena, plan->n_inlined, sizeof *r->inlined);
-  while (r->inlined != NULL && r->n_inlined < plan->n_inlined) {
-    r->inlined[r->n_inlined] = tn_graph_ref(plan->inlined[r->n_inlined]);
+  r->inlined = tn__arena_array(&r->arena, plan->graphs.n_inlined, sizeof *r->inlined);
+  while (r->inlined != NULL && r->n_inlined < plan->graphs.n_inlined) {
+    r->inlined[r->n_inlined] = tn_graph_ref(plan->graphs.inlined[r->n_inlined]);
     r->n_inlined++;
   }
   return r->inlined != NULL;
@@ -133,11 +133,11 @@ static void note_segment(tn_plan_report *r, const tn__segment *segment, uint32_t
   if (segment->layouts != NULL) note_choices(r, segment->layouts);
   for (const tn__layout *l = segment->layouts; l != NULL; l = l->next) {
     r->layouts[(*at)++] = (tn_plan_layout_info){ .struct_size = sizeof *r->layouts, .segment = number,
-                                                 .calls = l->n_tape, .arena_bytes = l->arena_bytes,
-                                                 .live_bytes = l->live_bytes,
-                                                 .in_place_bytes = l->in_place_bytes };
-    if (l->arena_bytes > r->summary.arena_bytes) r->summary.arena_bytes = l->arena_bytes;
-    if (l->live_bytes > r->summary.live_bytes) r->summary.live_bytes = l->live_bytes;
+                                                 .calls = l->n_tape, .arena_bytes = l->memory.arena_bytes,
+                                                 .live_bytes = l->memory.live_bytes,
+                                                 .in_place_bytes = l->memory.in_place_bytes };
+    if (l->memory.arena_bytes > r->summary.arena_bytes) r->summary.arena_bytes = l->memory.arena_bytes;
+    if (l->memory.live_bytes > r->summary.live_bytes) r->summary.live_bytes = l->memory.live_bytes;
   }
 }
 
@@ -163,8 +163,8 @@ tn_status tn__plan_report(tn_plan *plan, tn_plan_report **out, tn_error *err)
   tn_plan_report *r = tn__zalloc(sizeof *r);
   if (r == NULL) return tn__no_memory(err, "report", sizeof *r);
   tn__arena_init(&r->arena, 4096);
-  r->graph = tn_graph_ref(plan->graph);
-  r->extra = tn_graph_ref(plan->extra);
+  r->graph = tn_graph_ref(plan->graphs.main);
+  r->extra = tn_graph_ref(plan->graphs.extra);
   r->summary = (tn_plan_summary){
     .struct_size = sizeof r->summary, .level = plan->settings.level, .graph_nodes = plan->notes.n_graph_nodes,
     .needed_nodes = plan->notes.n_needed_nodes, .nodes = plan->notes.n_nodes, .instructions = plan->n_instrs,

@@ -79,10 +79,10 @@ static int atom_state(tn__run *run, const tn__atom *a)
  * lower. */
 static int decide(tn__run *run, uint32_t context, uint32_t *other)
 {
-  const tn__context *c = &run->plan->contexts[context];
+  const tn__context *c = &run->plan->conditions.contexts[context];
   uint8_t *known = &run->workspace->context_states[context];
   for (uint32_t k = 0; k < c->n; k++) {
-    const tn__atom *a = &run->plan->atoms[run->plan->context_atoms[c->first + k]];
+    const tn__atom *a = &run->plan->conditions.atoms[run->plan->conditions.context_atoms[c->first + k]];
     int state = atom_state(run, a);
     if (state == TN__LIVE) continue;
     if (state == TN__DEAD) *known = TN__DEAD;
@@ -115,7 +115,7 @@ int tn__context_state(tn__run *run, uint32_t context)
 void tn__contexts_look_again(tn__run *run)
 {
   uint8_t *states = run->workspace->context_states;
-  for (uint32_t i = 0; i < run->plan->n_contexts; i++)
+  for (uint32_t i = 0; i < run->plan->conditions.n_contexts; i++)
     if (states[i] == LOOKED_AT) states[i] = TN__UNDECIDED;
 }
 

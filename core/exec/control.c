@@ -271,7 +271,8 @@ void tn__run_controlled_reset(tn__run *run)
     run->workspace->readers_left[i] = run->plan->held_readers[i];
   /* The states of segments and contexts are adjacent, and all start at 0 (place_control in
    * step/workspace.c). */
-  uint8_t *states = run->workspace->segment_states, *end = run->workspace->context_states + run->plan->n_contexts + 1;
+  uint8_t *states = run->workspace->segment_states;
+  const uint8_t *end = run->workspace->context_states + run->plan->conditions.n_contexts + 1;
   if (end - states > 32) __builtin_memset(states, 0, (size_t)(end - states));
   else
     while (states < end) *states++ = 0;

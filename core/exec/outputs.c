@@ -149,7 +149,7 @@ static tn_status output_finish(tn__run *run, uint32_t o)
 {
   const tn__plan_value *v = &run->plan->values[run->plan->outputs[o]];
   const tn_tensor *t = v->constant;
-  if (run->plan->has_control && tn__context_state(run, run->plan->output_contexts[o]) != TN__LIVE)
+  if (run->plan->has_control && tn__context_state(run, run->plan->conditions.outputs[o]) != TN__LIVE)
     return tn__output_dead(run, o);
   if (v->whole) {
     t = run->workspace->held[v->held];

@@ -149,7 +149,7 @@ static bool is_there(tn__partial *p, uint32_t o)
 {
   const tn_plan *plan = p->run.plan;
   const tn__plan_value *v = &plan->values[plan->outputs[o]];
-  int live = tn__context_state(&p->run, plan->output_contexts[o]);
+  int live = tn__context_state(&p->run, plan->conditions.outputs[o]);
   if (live == TN__UNDECIDED) return false;
   return live != TN__LIVE || v->kind != TN_VALUE_COMPUTED || tn__segment_has_run(&p->run, v->segment);
 }
@@ -232,7 +232,7 @@ static tn_status take_copy(tn__partial *p, uint32_t o, tn_tensor **out)
 tn_status tn__partial_take(tn__partial *p, uint32_t o, tn_tensor **out)
 {
   tn_status st = TN_OK;
-  int live = tn__context_state(&p->run, p->run.plan->output_contexts[o]);
+  int live = tn__context_state(&p->run, p->run.plan->conditions.outputs[o]);
   *out = NULL;
   if (live == TN__UNDECIDED || live == TN__DEAD) st = tn__output_dead(&p->run, o); /* S-PR-27 */
   else if (live != TN__LIVE) st = TN_INVALID_ARGUMENT; /* TN__FAULT: the error names the predicate */

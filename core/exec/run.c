@@ -74,14 +74,14 @@ static tn_status inner_collect(tn__run *run)
   const tn_plan *plan = run->plan;
   tn_status st = TN_OK;
   for (uint32_t o = 0; st == TN_OK && o < plan->n_outputs; o++) {
-    int live = plan->has_control ? tn__context_state(run, plan->output_contexts[o]) : TN__LIVE;
+    int live = plan->has_control ? tn__context_state(run, plan->conditions.outputs[o]) : TN__LIVE;
     if (live < 0) return TN_INVALID_ARGUMENT; /* TN__FAULT: the error names the predicate */
     if (live == TN__LIVE && run->step->outputs[o] == NULL)
       st = tn__run_tensor(run, plan->outputs[o], &run->step->outputs[o]);
   }
   /* Dead outputs are released after that, since live ones may share their tensors. */
   for (uint32_t o = 0; st == TN_OK && plan->has_control && o < plan->n_outputs; o++) {
-    if (tn__context_state(run, plan->output_contexts[o]) == TN__LIVE) continue;
+    if (tn__context_state(run, plan->conditions.outputs[o]) == TN__LIVE) continue;
     tn_tensor_unref(run->step->outputs[o]);
     run->step->outputs[o] = NULL;
   }

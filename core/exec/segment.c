@@ -69,7 +69,7 @@ static tn_status instance_take(tn__run *run, uint32_t number, tn__instance **out
   if (__builtin_expect(run->offload != NULL, 0) && st == TN_OK) st = run->offload->offer(run, w->instances[number]);
   if (st != TN_OK) return st;
   tn__instance *i = *out = w->instances[number];
-  if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;
+  if (i->layout->memory.arena_bytes > w->used) w->used = i->layout->memory.arena_bytes;
   if (__builtin_expect(w->used > w->arena_bytes, 0)) {
     st = tn__workspace_reserve(w, w->used, tn__run_waits(run), run->err);
     if (st != TN_OK) w->used = 0; /* the next step may fit into the present arena */

@@ -56,8 +56,10 @@ static tn_status warm_segment(warming *w, uint32_t number, tn_error *err)
   if (why != TN__GO_ON) return tn__step_stopped(why, s->begin < s->end ? w->plan->instrs[s->begin].op : NULL, err);
   if ((s->kind != TN__SEGMENT_TAPE && s->kind != TN__SEGMENT_WAIT) || !describe_entries(w, s)) return TN_OK;
   tn_status st = tn__layout_get(w->plan, s, w->entries, &w->layouts[number], err);
-  if (st == TN_OK && w->layouts[number]->arena_bytes > w->arena_bytes) w->arena_bytes = w->layouts[number]->arena_bytes;
-  return st;
+  if (st != TN_OK) return st;
+  size_t bytes = w->layouts[number]->memory.arena_bytes;
+  if (bytes > w->arena_bytes) w->arena_bytes = bytes;
+  return TN_OK;
 }
 
 /* Allocates the arena of a workspace, which the next step on this thread then takes. */

@@ -227,7 +227,7 @@ tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layou
                                      layout->n_known);
   const tn__segment *s = l->segment;
   const tn_layout_segment full = { .struct_size = sizeof full, .begin = s->begin, .end = s->end,
-                                   .arena_bytes = l->arena_bytes,
+                                   .arena_bytes = l->memory.arena_bytes,
                                    .is_last = i + 1 == layout->plan->n_segments };
   tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;

@@ -41,8 +41,8 @@ static const tn__plan_instr *instr_of(const cutter *c, uint32_t tape)
  * layout are used, too. */
 static bool varies(const tn__layout *l, uint32_t tape)
 {
-  for (uint32_t i = 0; !l->fixed && i < l->n_again; i++)
-    if (l->again[i].tape == tape) return true;
+  for (uint32_t i = 0; !l->key.fixed && i < l->key.n_again; i++)
+    if (l->key.again[i].tape == tape) return true;
   return false;
 }
 
@@ -331,7 +331,7 @@ static tn__offloaded *publish(tn__layout *base, tn__offloaded *made)
 /* Whether the parts of this layout are likely to be used by several steps. */
 static bool is_worth_asking(tn_plan *plan, const tn__layout *base)
 {
-  if (!base->fixed || base->segment->n_operands == 0) return true;
+  if (!base->key.fixed || base->segment->n_operands == 0) return true;
   tn__mutex_lock(&plan->caches.mu);
   uint32_t n = base->segment->n_layouts;
   tn__mutex_unlock(&plan->caches.mu);

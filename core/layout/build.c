@@ -53,8 +53,8 @@ static tn_status allocate(tn__layout_builder *b)
   b->prepared = tn__alloc_array(b->max_outputs + 1, sizeof *b->prepared);
   b->lives = tn__alloc_array(n_slots + n_instr + 1, sizeof *b->lives);
   if (seg->n_operands > 0)
-    b->layout->by_value = tn__arena_array(a, (size_t)seg->n_entries + 1, sizeof *b->layout->by_value);
-  bool ok = (b->layout->by_value != NULL || seg->n_operands == 0) && b->layout->slots != NULL &&
+    b->layout->key.by_value = tn__arena_array(a, (size_t)seg->n_entries + 1, sizeof *b->layout->key.by_value);
+  bool ok = (b->layout->key.by_value != NULL || seg->n_operands == 0) && b->layout->slots != NULL &&
             b->layout->tape != NULL && b->layout->shape_states != NULL && b->layout->choices != NULL &&
             b->in_place != NULL && b->last != NULL && b->packed != NULL && b->has_form != NULL && b->notes != NULL &&
             b->views != NULL && b->prepared != NULL && b->lives != NULL;
@@ -279,7 +279,7 @@ static bool note_operands(tn__layout_builder *b, const tn__prepared *p, bool kno
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
     if (!tn__layout_reads_operand(b->plan, b->segment, instr, k)) continue;
     reads = true;
-    if (known || k >= 32 || !(p->any_values >> k & 1)) b->layout->by_value[tn__input_slots(b, instr)[k]] = true;
+    if (known || k >= 32 || !(p->any_values >> k & 1)) b->layout->key.by_value[tn__input_slots(b, instr)[k]] = true;
   }
   return reads;
 }
@@ -289,21 +289,23 @@ static bool note_operands(tn__layout_builder *b, const tn__prepared *p, bool kno
 static tn_status note_again(tn__layout_builder *b, uint32_t i, const tn__prepared *p, bool known)
 {
   tn__layout *l = b->layout;
+  tn__layout_key *key = &l->key;
   const tn__plan_instr *instr = p->instr;
-  if (!note_operands(b, p, known) || l->fixed) return TN_OK;
+  if (!note_operands(b, p, known) || key->fixed) return TN_OK;
   if (known || reads_passing(b, instr)) {
-    l->fixed = true;
+    key->fixed = true;
     return TN_OK;
   }
   uint32_t *views = tn__arena_array(&l->arena, (size_t)instr->n_outputs + 1, sizeof *views);
   struct tn__pair *pairs = tn__arena_array(&l->arena, p->n_pairs + 1, sizeof *pairs);
-  if (views == NULL || pairs == NULL || !tn__grow((void **)&b->again, &b->again_room, l->n_again + 1, sizeof *b->again))
+  if (views == NULL || pairs == NULL ||
+      !tn__grow((void **)&b->again, &b->again_room, key->n_again + 1, sizeof *b->again))
     return tn__builder_no_memory(b);
   for (uint32_t k = 0; k < instr->n_outputs; k++) views[k] = p->outputs[k].view;
   for (size_t k = 0; k < p->n_pairs; k++) pairs[k] = p->pairs[k];
-  b->again[l->n_again++] = (tn__prepare_memo){ .instr = i, .tape = TN__NONE, .scratch_bytes = p->ctx.scratch_bytes,
-                                        .views = views, .pairs = pairs, .n_pairs = p->n_pairs,
-                                        .any_values = p->any_values };
+  b->again[key->n_again++] = (tn__prepare_memo){ .instr = i, .tape = TN__NONE, .scratch_bytes = p->ctx.scratch_bytes,
+                                                 .views = views, .pairs = pairs, .n_pairs = p->n_pairs,
+                                                 .any_values = p->any_values };
   return TN_OK;
 }
 
@@ -311,13 +313,14 @@ static tn_status note_again(tn__layout_builder *b, uint32_t i, const tn__prepare
 static tn_status keep_again(tn__layout_builder *b)
 {
   tn__layout *l = b->layout;
-  l->again = tn__arena_array(&l->arena, (size_t)l->n_again + 1, sizeof *l->again);
-  if (l->again == NULL) return tn__builder_no_memory(b);
-  for (uint32_t i = 0, t = 0; i < l->n_again; i++) {
-    l->again[i] = b->again[i];
-    while (t < l->n_tape && l->tape[t].instr < l->again[i].instr) t++;
-    if (t < l->n_tape && l->tape[t].instr == l->again[i].instr) l->again[i].tape = t;
+  tn__prepare_memo *again = tn__arena_array(&l->arena, (size_t)l->key.n_again + 1, sizeof *again);
+  if (again == NULL) return tn__builder_no_memory(b);
+  for (uint32_t i = 0, t = 0; i < l->key.n_again; i++) {
+    again[i] = b->again[i];
+    while (t < l->n_tape && l->tape[t].instr < again[i].instr) t++;
+    if (t < l->n_tape && l->tape[t].instr == again[i].instr) again[i].tape = t;
   }
+  l->key.again = again;
   return TN_OK;
 }
 

@@ -58,7 +58,8 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
   for (uint32_t i = 0; i < s->n_entries; i++) at += (1 + (size_t)entries[i].rank) * sizeof(int64_t);
   for (uint32_t j = 0; j < s->n_operands; j++) {
     size_t n = operand_bytes(plan, s, entries, j);
-    if (n > 0 && l->by_value[s->operands[j]] && __builtin_memcmp(l->key + at, entries[s->operands[j]].data, n) != 0)
+    uint32_t entry = s->operands[j];
+    if (n > 0 && l->key.by_value[entry] && __builtin_memcmp(l->key.bytes + at, entries[entry].data, n) != 0)
       return false;
     at += n;
   }
@@ -114,7 +115,7 @@ static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entr
   tn__mutex_lock(&plan->caches.mu);
   tn__layout *l = s->n_operands == 0 ? NULL : s->layouts;
   for (; l != NULL; l = l->next) {
-    bool fits = !l->fixed && l->generation == atomic_load(&plan->upgrade.generation) && same_shapes(l, entries);
+    bool fits = !l->key.fixed && l->generation == atomic_load(&plan->upgrade.generation) && same_shapes(l, entries);
     for (size_t i = 0; i < n; i++) fits &= tried[i] != base_of(l);
     if (fits) break;
   }
@@ -156,8 +157,8 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
     return tn__no_memory(err, "layout", size);
   }
   if (size > 0) write_key(plan, s, entries, key);
-  made->key = key;
-  made->key_size = size;
+  made->key.bytes = key;
+  made->key.n_bytes = size;
 
   tn__mutex_lock(&plan->caches.mu);
   tn__layout *old = NULL;

@@ -19,7 +19,7 @@ void tn__layout_unref(tn__layout *l)
   tn__layout *base = l->base;
   for (uint32_t i = 0; base == NULL && l->slots != NULL && i < l->n_slots; i++) tn_tensor_unref(l->slots[i].elements);
   tn__arena_fini(&l->arena);
-  tn__free((void *)l->key, l->key_size);
+  tn__free((void *)l->key.bytes, l->key.n_bytes);
   tn__free(l, sizeof *l);
   tn__layout_unref(base);
 }

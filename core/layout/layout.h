@@ -80,15 +80,30 @@ typedef struct tn__hold {
   uint32_t held; /* tn__plan_value.held of the value */
 } tn__hold;
 
+/* The entries that a layout is for. */
+typedef struct tn__layout_key {
+  const unsigned char *bytes; /* shapes of the entries, then bytes of the operands; owned */
+  size_t n_bytes;
+  bool *by_value; /* by entry: an operand whose value decided something; NULL = there are no operands */
+  bool fixed;     /* other values of the operands need a layout of their own */
+  tn__prepare_memo *again; /* if not fixed: instructions that read an operand */
+  uint32_t n_again;
+} tn__layout_key;
+
+/* The memory of a step. */
+typedef struct tn__layout_memory {
+  size_t arena_bytes;
+  size_t live_bytes;     /* maximum sum of blocks that live at one time: no arena can be smaller */
+  size_t in_place_bytes; /* of outputs that are written over an input */
+} tn__layout_memory;
+
 struct tn__layout {
   _Atomic uint32_t refs;
   tn__layout *next;  /* in the segment's list, guarded by plan->mu */
   tn_plan *plan;     /* borrowed: the plan outlives its layouts */
   tn__segment *segment;
   tn__arena arena;          /* all arrays, unless `base` has them */
-  const unsigned char *key; /* shapes of the entries, then bytes of the operands; owned */
-  size_t key_size;
-  bool *by_value; /* by entry: an operand whose value decided something; NULL = there are no operands */
+  tn__layout_key key;
   tn__slot *slots;
   uint32_t n_slots;
   const uint32_t *operands; /* slots: see tn__tape */
@@ -99,9 +114,7 @@ struct tn__layout {
   const tn__plan_kernel **choices; /* by instruction of the segment: the kernel that it uses; borrowed */
   double cost_ns;                  /* of a step, estimated by the kernels */
   uint32_t generation;             /* plan->upgrade.generation when it was made */
-  size_t arena_bytes;
-  size_t live_bytes;     /* maximum sum of blocks that live at one time: no arena can be smaller */
-  size_t in_place_bytes; /* of outputs that are written over an input */
+  tn__layout_memory memory;
   const uint32_t *output_root; /* by entry of segment->outputs: slot with the memory; TN__NONE = must be copied */
   struct tn__hold *holds;      /* of values that outlive the segment */
   uint32_t n_holds;
@@ -110,9 +123,6 @@ struct tn__layout {
   uint32_t n_heaps;
   bool has_outputs;           /* some values are TN_STORE_OUTPUT */
   struct tn__pack_use *packs; /* packed constants of its kernels (pack.c); owned */
-  bool fixed;       /* other values of the operands need a layout of their own */
-  tn__prepare_memo *again; /* if not fixed: instructions that read an operand */
-  uint32_t n_again;
   tn__layout *base; /* owned reference to the layout whose arrays this one shares, except tape and shape_states;
                      * NULL = none */
   struct tn__plan_tasks *tasks; /* calls that may run concurrently (tasks.h); NULL = they run one after the other */

@@ -147,7 +147,7 @@ static bool take_over(tn__layout_builder *b, uint32_t i, uint32_t out)
     uint32_t root = tn__layout_root(b->layout, b->places[at].slot);
     b->layout->slots[out].root = root;
     b->last[root] = b->last[out];
-    b->layout->in_place_bytes += b->layout->slots[out].bytes;
+    b->layout->memory.in_place_bytes += b->layout->slots[out].bytes;
     return true;
   }
   return false;
@@ -176,11 +176,12 @@ static tn_status find_lives(tn__layout_builder *b)
   for (size_t i = 0; i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) b->lives[i].last = b->last[b->lives[i].slot];
   for (uint32_t i = 0; i < l->n_slots; i++) l->slots[i].root = tn__layout_root(l, i);
+  tn__layout_memory *m = &l->memory;
   tn_status st = b->order != NULL
-                     ? tn__layout_assign_tasks(b->lives, b->n_lives, b->order, &l->arena_bytes, &l->live_bytes, b->err)
-                     : tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
+                     ? tn__layout_assign_tasks(b->lives, b->n_lives, b->order, &m->arena_bytes, &m->live_bytes, b->err)
+                     : tn__layout_assign(b->lives, b->n_lives, &m->arena_bytes, &m->live_bytes, b->err);
   if (st == TN_OK && b->order == NULL && tn__account_now == NULL) /* with a memory limit the arena must not grow */
-    tn__layout_share(b->lives, b->n_lives, tn__plan_threads(b->plan), l->live_bytes, &l->arena_bytes);
+    tn__layout_share(b->lives, b->n_lives, tn__plan_threads(b->plan), m->live_bytes, &m->arena_bytes);
   for (size_t i = 0; st == TN_OK && i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) l->slots[b->lives[i].slot].offset = b->lives[i].offset;
   return st;

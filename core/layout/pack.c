@@ -61,7 +61,7 @@ static void free_store(void *data)
   tn__free(s, sizeof *s);
 }
 
-static store *store_of(tn_plan *plan) { return tn__graph_plan_data(plan->graph, make_store, free_store); }
+static store *store_of(tn_plan *plan) { return tn__graph_plan_data(plan->graphs.main, make_store, free_store); }
 
 static void free_pack(pack *p)
 {

@@ -59,8 +59,8 @@ static tn_status prepare_again(varier *v, bool *as_before, tn_error *err)
   tn__prepared p = { .plan = v->plan, .arena = &made->arena, .layout = made, .outputs = v->outputs };
   tn_status st = TN_OK;
   *as_before = true;
-  for (uint32_t i = 0; st == TN_OK && *as_before && i < made->n_again; i++) {
-    const tn__prepare_memo *a = &made->again[i];
+  for (uint32_t i = 0; st == TN_OK && *as_before && i < made->key.n_again; i++) {
+    const tn__prepare_memo *a = &made->key.again[i];
     p.instr = &v->plan->instrs[a->instr];
     fill_views(v, p.instr);
     p.ctx = (tn_prepare_ctx){ .n_inputs = p.instr->n_inputs, .n_outputs = p.instr->n_outputs, .inputs = v->views,
@@ -89,8 +89,8 @@ static tn__layout *copy(tn__layout *from)
   tn__mutex_unlock(&from->plan->caches.mu);
   atomic_init(&l->refs, 1);
   l->next = NULL;
-  l->key = NULL;
-  l->key_size = 0;
+  l->key.bytes = NULL;
+  l->key.n_bytes = 0;
   l->packs = NULL;
   atomic_init(&l->offloaded, NULL);
   l->base = from->base != NULL ? from->base : from;
@@ -110,8 +110,8 @@ static tn__layout *copy(tn__layout *from)
 tn_status tn__layout_vary(tn_plan *plan, tn__layout *from, const tn__entry *entries, tn__layout **out, tn_error *err)
 {
   size_t n_in = 1, n_out = 1;
-  for (uint32_t i = 0; i < from->n_again; i++) {
-    const tn__plan_instr *instr = &plan->instrs[from->again[i].instr];
+  for (uint32_t i = 0; i < from->key.n_again; i++) {
+    const tn__plan_instr *instr = &plan->instrs[from->key.again[i].instr];
     if (instr->n_inputs > n_in) n_in = instr->n_inputs;
     if (instr->n_outputs > n_out) n_out = instr->n_outputs;
   }

@@ -22,8 +22,9 @@ bool tn__atoms_oppose(const tn__atom *atoms, const uint32_t *xs, size_t n_x, con
 
 bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b)
 {
-  if (plan->n_contexts == 0) return false;
-  const tn__context *x = &plan->contexts[a], *y = &plan->contexts[b];
+  const tn__plan_conditions *c = &plan->conditions;
+  if (c->n_contexts == 0) return false;
+  const tn__context *x = &c->contexts[a], *y = &c->contexts[b];
   return x->n == 1 && /* with further atoms in common, both could be false */
-         tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
+         tn__atoms_oppose(c->atoms, c->context_atoms + x->first, x->n, c->context_atoms + y->first, y->n);
 }

@@ -39,9 +39,9 @@ void tn__plan_unref(tn_plan *plan)
     tn__recipe_unref(plan->values[i].recipe);
   }
   tn__mutex_fini(&plan->caches.mu);
-  tn_graph_unref(plan->extra);
-  for (uint32_t i = 0; i < plan->n_inlined; i++) tn_graph_unref(plan->inlined[i]);
-  tn_graph_unref(plan->graph);
+  tn_graph_unref(plan->graphs.extra);
+  for (uint32_t i = 0; i < plan->graphs.n_inlined; i++) tn_graph_unref(plan->graphs.inlined[i]);
+  tn_graph_unref(plan->graphs.main);
   tn__arena_fini(&plan->arena);
   tn__free(plan, sizeof *plan);
 }
@@ -140,9 +140,9 @@ void tn__copy_sized(void *to, const void *from, size_t size, size_t room)
 /* Whether a context holds in every step, perhaps after something has waited. */
 static bool is_certain(const tn_plan *plan, uint32_t context)
 {
-  const tn__context *c = &plan->contexts[context];
+  const tn__context *c = &plan->conditions.contexts[context];
   for (uint32_t k = 0; k < c->n; k++)
-    if (plan->atoms[plan->context_atoms[c->first + k]].kind != TN__ATOM_WAIT) return false;
+    if (plan->conditions.atoms[plan->conditions.context_atoms[c->first + k]].kind != TN__ATOM_WAIT) return false;
   return true;
 }
 
@@ -183,7 +183,7 @@ tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err)
     if (why != NULL) return not_straight(in->op, why, err);
   }
   for (uint32_t i = 0; plan->has_control && i < plan->n_outputs; i++)
-    if (!is_certain(plan, plan->output_contexts[i]))
+    if (!is_certain(plan, plan->conditions.outputs[i]))
       return not_straight(plan->asked[i].op, "is fetched, but may have no value", err);
   return TN_OK;
 }

@@ -151,7 +151,7 @@ typedef struct tn__atom {
   uint32_t id, side;
 } tn__atom;
 typedef struct tn__context {
-  uint32_t first, n; /* range in plan->context_atoms: numbers of atoms */
+  uint32_t first, n; /* range in plan->conditions.context_atoms: numbers of atoms */
 } tn__context;
 
 /* Kinds of segments. Those from TN__SEGMENT_MERGE on have no layout. */
@@ -213,16 +213,30 @@ typedef struct tn__plan_caches {
   } idle[TN__MAX_IDLE];
 } tn__plan_caches;
 
+/* The graphs that own the operations of a plan. */
+typedef struct tn__plan_graphs {
+  tn_graph *main;     /* of the signature; owned reference */
+  tn_graph *extra;    /* operations made by passes; owned reference; NULL = none */
+  tn_graph **inlined; /* bodies of inlined functions; owned references */
+  uint32_t n_inlined;
+} tn__plan_graphs;
+
+/* The conditions of a plan with control flow. */
+typedef struct tn__plan_conditions {
+  tn__atom *atoms; /* an atom depends only on atoms with lower numbers */
+  tn__context *contexts;
+  uint32_t *context_atoms; /* the lists of all contexts, concatenated */
+  uint32_t *outputs;       /* by fetch: the context in which it is live */
+  uint32_t n_atoms, n_contexts, n_predicates;
+} tn__plan_conditions;
+
 struct tn_plan {
   _Atomic uint32_t refs;
 
   /* The program: made once, never changed. Its arrays are in the arena. */
   bool has_control; /* it has conditions: not all segments run, or not in order */
   bool has_waits;   /* some segments may wait, so segments may run out of order */
-  tn_graph *graph;    /* owned reference */
-  tn_graph *extra;    /* operations made by passes; owned reference; NULL = none */
-  tn_graph **inlined; /* bodies of inlined functions; owned references */
-  uint32_t n_inlined;
+  tn__plan_graphs graphs;
   tn__arena arena;
   tn__plan_value *values;
   tn__plan_instr *instrs;
@@ -236,12 +250,8 @@ struct tn_plan {
   uint32_t *held_readers;  /* by held value: number of readers; only if has_waits */
   uint32_t n_held;         /* number of values that outlive their segment */
   uint32_t max_entries;    /* maximum n_entries of a segment */
-  tn__atom *atoms;         /* an atom depends only on atoms with lower numbers */
-  tn__context *contexts;
-  uint32_t *context_atoms;   /* the lists of all contexts, concatenated */
-  uint32_t *output_contexts; /* by fetch: the condition under which it is live */
-  tn_output *asked;          /* by fetch: the output as requested; passes may compute it by another operation */
-  uint32_t n_atoms, n_contexts, n_predicates;
+  tn_output *asked;        /* by fetch: the output as requested; passes may compute it by another operation */
+  tn__plan_conditions conditions;
   struct tn__partial_plan *partial; /* of a partial run (partial_plan.h); NULL = of a whole one */
   tn__plan_notes notes;
 

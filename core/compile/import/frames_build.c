@@ -112,7 +112,7 @@ static tn_status compile(const tn__frame_finder *f, const tn__frame_loop *l, bod
  * dead, and no feed can be dead. */
 static bool is_simple(const body *b, const tn__frame_loop *l, const tn_plan *plan)
 {
-  const uint32_t *contexts = plan->output_contexts;
+  const uint32_t *contexts = plan->conditions.outputs;
   for (size_t i = 0; i < b->n; i++)
     if ((b->feeds[i].kind == TN__FEED_FIRST && plan->inputs[i] != TN__NONE) || b->feeds[i].kind == TN__FEED_BACK)
       return false;
@@ -206,7 +206,7 @@ static tn_status list_controls(const tn__frame_finder *f, const tn__frame_loop *
     size_t n_control, n = 0;
     tn_operation *const *control = tn__operation_control_inputs(l->enters.items[i], &n_control);
     st = tn__prune_controls(c, control, n_control, &n);
-    for (size_t k = 0; st == TN_OK && k < n; k++) st = add_node(f, out, c->controls[k]);
+    for (size_t k = 0; st == TN_OK && k < n; k++) st = add_node(f, out, c->scratch.controls[k]);
   }
   return st;
 }

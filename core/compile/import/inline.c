@@ -210,8 +210,8 @@ static tn_status read_inputs(site *s, bool *ok)
   }
   if (st == TN_OK) st = tn__prune_controls(c, control, n_control, &n);
   for (size_t i = 0; st == TN_OK && i < n; i++) {
-    *ok &= !c->ir->nodes[c->controls[i]].may_be_dead;
-    s->lists[s->n_before++] = c->controls[i];
+    *ok &= !c->ir->nodes[c->scratch.controls[i]].may_be_dead;
+    s->lists[s->n_before++] = c->scratch.controls[i];
   }
   return st;
 }

@@ -116,7 +116,7 @@ static bool allocate(tn__plan_frame *f, size_t n)
 static bool is_certain(const tn_plan *plan, size_t n_outputs)
 {
   bool certain = !plan->has_waits;
-  for (size_t i = 0; i < n_outputs; i++) certain &= plan->output_contexts[i] == 0;
+  for (size_t i = 0; i < n_outputs; i++) certain &= plan->conditions.outputs[i] == 0;
   return certain;
 }
 

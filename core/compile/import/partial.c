@@ -97,9 +97,9 @@ static void add_set(const needs *n, uint64_t *to, const uint64_t *from)
 /* Adds all feeds on which a context depends. */
 static void add_context(const needs *n, uint64_t *to, uint32_t context)
 {
-  const tn__context *c = &n->plan->contexts[context];
+  const tn__context *c = &n->plan->conditions.contexts[context];
   for (uint32_t k = 0; k < c->n; k++) {
-    size_t atom = n->plan->context_atoms[c->first + k];
+    size_t atom = n->plan->conditions.context_atoms[c->first + k];
     add_set(n, to, n->atoms + atom * n->n_words);
   }
 }
@@ -119,8 +119,8 @@ static void add_instruction(const needs *n, uint64_t *to, uint32_t i)
 /* Atoms depend only on atoms with lower numbers, so one pass is enough. */
 static void find_atoms(const needs *n)
 {
-  for (uint32_t i = 0; i < n->plan->n_atoms; i++) {
-    const tn__atom *a = &n->plan->atoms[i];
+  for (uint32_t i = 0; i < n->plan->conditions.n_atoms; i++) {
+    const tn__atom *a = &n->plan->conditions.atoms[i];
     uint64_t *to = n->atoms + (size_t)i * n->n_words;
     if (a->kind == TN__ATOM_DONE) {
       add_context(n, to, a->id);
@@ -154,14 +154,14 @@ tn_status tn__plan_find_needs(tn_plan *plan, tn_error *err)
   if (p == NULL || list_missing(plan, p) != TN_OK) return tn__no_memory(err, "plan", 0);
   needs n = { .plan = plan, .n_words = p->n_words = (plan->n_inputs + p->n_missing) / 64 + 1 };
   size_t n_atoms, n_fetches;
-  bool ok = tn__size_mul((size_t)plan->n_atoms + 1, n.n_words, &n_atoms) &&
+  bool ok = tn__size_mul((size_t)plan->conditions.n_atoms + 1, n.n_words, &n_atoms) &&
             tn__size_mul((size_t)plan->n_outputs + 1, n.n_words, &n_fetches);
   n.atoms = ok ? tn__alloc_array(n_atoms, sizeof *n.atoms) : NULL;
   uint64_t *fetches = ok ? tn__arena_array(&plan->arena, n_fetches, sizeof *fetches) : NULL;
   if (n.atoms == NULL || fetches == NULL) ok = false;
   if (ok) find_atoms(&n);
   for (uint32_t o = 0; ok && o < plan->n_outputs; o++)
-    add_context(&n, fetches + (size_t)o * n.n_words, plan->output_contexts[o]);
+    add_context(&n, fetches + (size_t)o * n.n_words, plan->conditions.outputs[o]);
   p->needs = fetches;
   if (n.atoms != NULL) tn__free(n.atoms, n_atoms * sizeof *n.atoms);
   return ok ? TN_OK : tn__no_memory(err, "plan", 0);

@@ -299,8 +299,9 @@ static tn_status control_of(tn__pruner *c, tn_operation *op, uint32_t *out)
 
 tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out)
 {
+  tn__prune_scratch *s = &c->scratch;
   *n_out = 0;
-  if (!tn__grow((void **)&c->controls, &c->control_room, n, sizeof *c->controls)) return tn__ir_no_memory(c->ir);
+  if (!tn__grow((void **)&s->controls, &s->control_room, n, sizeof *s->controls)) return tn__ir_no_memory(c->ir);
   for (size_t i = 0; i < n; i++) {
     uint32_t to;
     tn_status st = control_of(c, control[i], &to);
@@ -310,16 +311,16 @@ tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t
       return tn__ir_refuse(
           c->ir, control[i],
           tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' waits for itself", tn_operation_name(control[i])));
-    c->controls[(*n_out)++] = to;
+    s->controls[(*n_out)++] = to;
   }
   return TN_OK;
 }
 
-/* Makes the node wait for c->controls. It must be the node made last: its edges are at the end of ir->edges. */
+/* Makes the node wait for c->scratch.controls. It must be the node made last: its edges are at the end of ir->edges. */
 static tn_status add_controls(tn__pruner *c, uint32_t id, size_t n)
 {
   tn_status st = TN_OK;
-  for (size_t i = 0; st == TN_OK && i < n; i++) st = tn__ir_add_control(c->ir, id, c->controls[i]);
+  for (size_t i = 0; st == TN_OK && i < n; i++) st = tn__ir_add_control(c->ir, id, c->scratch.controls[i]);
   return st;
 }
 
@@ -342,18 +343,19 @@ tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *s, uint32_t *node)
   return st;
 }
 
-/* Lists the nodes that op waits for in c->controls. With `effect`, that includes the node for the beginning of the call
- * around it, which is made here if necessary. Call it before the node of op is made. */
+/* Lists the nodes that op waits for in c->scratch.controls. With `effect`, that includes the node for the beginning of
+ * the call around it, which is made here if necessary. Call it before the node of op is made. */
 static tn_status list_all_controls(tn__pruner *c, const tn_operation *op, bool effect, size_t *n)
 {
+  tn__prune_scratch *s = &c->scratch;
   size_t n_control;
   tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
   uint32_t begin = TN__NONE;
   tn_status st = tn__prune_controls(c, control, n_control, n);
   if (st == TN_OK && effect) st = tn__scope_begin(c->ir, c->scope, &begin);
   if (st != TN_OK || begin == TN__NONE) return st;
-  if (!tn__grow((void **)&c->controls, &c->control_room, *n + 1, sizeof *c->controls)) return tn__ir_no_memory(c->ir);
-  c->controls[(*n)++] = begin;
+  if (!tn__grow((void **)&s->controls, &s->control_room, *n + 1, sizeof *s->controls)) return tn__ir_no_memory(c->ir);
+  s->controls[(*n)++] = begin;
   return TN_OK;
 }
 
@@ -371,15 +373,16 @@ static bool may_come_late(const tn__ir *ir, uint32_t value)
 static tn_status dereference(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n_in, size_t i)
 {
   tn__ir *ir = c->ir;
+  tn__prune_scratch *s = &c->scratch;
   bool alone = (tn__operation_traits(op) & TN_TRAIT_MERGE) != 0;
   uint32_t id, n_reads = 0;
   size_t n;
-  if (!tn__grow((void **)&c->reads, &c->read_room, n_in, sizeof *c->reads)) return tn__ir_no_memory(ir);
-  c->reads[n_reads++] = inputs[i];
+  if (!tn__grow((void **)&s->reads, &s->read_room, n_in, sizeof *s->reads)) return tn__ir_no_memory(ir);
+  s->reads[n_reads++] = inputs[i];
   for (size_t k = 0; k < n_in && !alone; k++)
-    if (k != i && may_come_late(ir, inputs[k])) c->reads[n_reads++] = inputs[k];
+    if (k != i && may_come_late(ir, inputs[k])) s->reads[n_reads++] = inputs[k];
   tn_status st = list_all_controls(c, op, true, &n);
-  if (st == TN_OK) st = tn__ir_add_dereference(ir, c->reads, n_reads, &id);
+  if (st == TN_OK) st = tn__ir_add_dereference(ir, s->reads, n_reads, &id);
   if (st != TN_OK) return st;
   inputs[i] = ir->nodes[id].first_value;
   return add_controls(c, id, n);
@@ -408,17 +411,18 @@ tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inpu
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
 {
   tn__ir *ir = c->ir;
+  tn__prune_scratch *s = &c->scratch;
   size_t n_in;
   tn__operation_inputs(op, &n_in);
   bool inlined = false;
   tn_status st = c->inlines && tn__is_inlinable(op) ? tn__prune_inline(c, op, &inlined) : TN_OK;
   if (st != TN_OK || inlined) return st;
-  if (!tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) st = tn__ir_no_memory(ir);
-  if (st == TN_OK) st = tn__prune_inputs(c, op, c->inputs, n_in);
+  if (!tn__grow((void **)&s->inputs, &s->input_room, n_in, sizeof *s->inputs)) st = tn__ir_no_memory(ir);
+  if (st == TN_OK) st = tn__prune_inputs(c, op, s->inputs, n_in);
   uint32_t id;
   size_t n;
   if (st == TN_OK) st = list_all_controls(c, op, (tn__operation_traits(op) & EFFECTS) != 0, &n);
-  if (st == TN_OK) st = tn__ir_add_node(ir, op, c->inputs, (uint32_t)n_in, TN__NONE, &id);
+  if (st == TN_OK) st = tn__ir_add_node(ir, op, s->inputs, (uint32_t)n_in, TN__NONE, &id);
   if (st == TN_OK) st = add_controls(c, id, n);
   if (st != TN_OK) return st;
   c->ops[tn__operation_id(op)].node = id;
@@ -473,9 +477,9 @@ tn_status tn__prune(tn__pruner *c)
   tn__free(c->stack, c->stack_room * sizeof *c->stack);
   tn__free(c->order, c->order_room * sizeof *c->order);
   tn__free(c->later, c->later_room * sizeof *c->later);
-  tn__free(c->controls, c->control_room * sizeof *c->controls);
-  tn__free(c->inputs, c->input_room * sizeof *c->inputs);
-  tn__free(c->reads, c->read_room * sizeof *c->reads);
+  tn__free(c->scratch.controls, c->scratch.control_room * sizeof *c->scratch.controls);
+  tn__free(c->scratch.inputs, c->scratch.input_room * sizeof *c->scratch.inputs);
+  tn__free(c->scratch.reads, c->scratch.read_room * sizeof *c->scratch.reads);
   tn__inlined_fini(c);
   return st;
 }

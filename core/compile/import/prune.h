@@ -35,6 +35,16 @@ typedef struct tn__walk_frame {
   size_t next; /* next edge to visit: data inputs, then control inputs */
 } tn__walk_frame;
 
+/* Arrays of the node being made. Making another node overwrites them. */
+typedef struct tn__prune_scratch {
+  uint32_t *inputs; /* its inputs */
+  size_t input_room;
+  uint32_t *reads; /* inputs of a variable read: the reference, then the values that the read waits for */
+  size_t read_room;
+  uint32_t *controls; /* nodes that it waits for */
+  size_t control_room;
+} tn__prune_scratch;
+
 typedef struct tn__pruner {
   tn__ir *ir;                     /* receives the nodes; borrowed */
   tn_graph *graph;                /* being walked: the signature's, or a function's body; borrowed */
@@ -56,13 +66,7 @@ typedef struct tn__pruner {
   bool has_frames; /* a loop must be replaced by a node (frames.c) */
   bool failed;     /* out of memory while walking */
   bool met_rotated; /* the walk reached a replaced Merge */
-  /* Scratch arrays of the node being made. Making another node overwrites them. */
-  uint32_t *inputs; /* its inputs */
-  size_t input_room;
-  uint32_t *reads; /* inputs of a variable read: the reference, then the values that the read waits for */
-  size_t read_room;
-  uint32_t *controls; /* nodes that it waits for */
-  size_t control_room;
+  tn__prune_scratch scratch;
 } tn__pruner;
 
 /* The walk's state of an operation. */
@@ -111,7 +115,8 @@ static inline tn_operation *tn__rotated(const tn__pruner *c, tn_operation *op)
 tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n);
 /* Adds an operation of the plan's own frame: its node, or the body of the function that it calls. */
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op);
-/* Stores the nodes of n control inputs in c->controls, without those that delay nothing; *n_out is their number. */
+/* Stores the nodes of n control inputs in c->scratch.controls, without those that delay nothing; *n_out is their
+ * number. */
 tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out);
 /* Runs the whole walk and frees the pruner's arrays. The caller sets ir, graph, spec, scope, feeds and fetches, and
  * initialises all other fields to zero. feeds may hold values that the caller has made. */

@@ -64,12 +64,12 @@ static uint32_t after_atom(const cutter *c, const tn__atom *a)
 
 static uint32_t after_context(const cutter *c, uint32_t context)
 {
-  if (c->plan->n_contexts == 0) return 0;
+  if (c->plan->conditions.n_contexts == 0) return 0;
   if (c->depth[context] != TN__NONE) return c->depth[context];
-  const tn__context *x = &c->plan->contexts[context];
+  const tn__context *x = &c->plan->conditions.contexts[context];
   uint32_t min = 0;
   for (uint32_t k = 0; k < x->n; k++)
-    min = later(min, after_atom(c, &c->plan->atoms[c->plan->context_atoms[x->first + k]]));
+    min = later(min, after_atom(c, &c->plan->conditions.atoms[c->plan->conditions.context_atoms[x->first + k]]));
   return c->depth[context] = min;
 }
 
@@ -153,10 +153,10 @@ static tn_status reorder(cutter *c)
   }
   for (uint32_t i = 0; i < plan->n_values; i++)
     if (plan->values[i].producer != TN__NONE) plan->values[i].producer = moved[plan->values[i].producer];
-  for (uint32_t i = 0; i < plan->n_atoms; i++)
-    if (plan->atoms[i].kind == TN__ATOM_MERGE || plan->atoms[i].kind == TN__ATOM_EXIT ||
-        plan->atoms[i].kind == TN__ATOM_WAIT)
-      plan->atoms[i].id = moved[plan->atoms[i].id];
+  for (uint32_t i = 0; i < plan->conditions.n_atoms; i++)
+    if (plan->conditions.atoms[i].kind == TN__ATOM_MERGE || plan->conditions.atoms[i].kind == TN__ATOM_EXIT ||
+        plan->conditions.atoms[i].kind == TN__ATOM_WAIT)
+      plan->conditions.atoms[i].id = moved[plan->conditions.atoms[i].id];
   plan->instrs = instrs;
   tn__free(moved, n * sizeof *moved);
   return TN_OK;
@@ -165,7 +165,7 @@ static tn_status reorder(cutter *c)
 tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err)
 {
   cutter c = { .plan = plan, .err = err };
-  size_t n_contexts = (size_t)plan->n_contexts + 1, n = (size_t)plan->n_instrs + 1;
+  size_t n_contexts = (size_t)plan->conditions.n_contexts + 1, n = (size_t)plan->n_instrs + 1;
   c.of = tn__alloc_array(n, sizeof *c.of);
   c.depth = tn__alloc_array(n_contexts, sizeof *c.depth);
   c.tapes = tn__alloc_array(n_contexts, sizeof *c.tapes);

@@ -227,10 +227,10 @@ static tn_status allocate(emitter *e)
   plan->ids = tn__arena_array(&plan->arena, n_ids, sizeof *plan->ids);
   plan->inputs = tn__arena_array(&plan->arena, ir->spec->n_feeds + 1, sizeof *plan->inputs);
   plan->outputs = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->outputs);
-  plan->output_contexts = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->output_contexts);
+  plan->conditions.outputs = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->conditions.outputs);
   plan->asked = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->asked);
   if (plan->values == NULL || plan->instrs == NULL || plan->ids == NULL || plan->inputs == NULL ||
-      plan->outputs == NULL || plan->output_contexts == NULL || plan->asked == NULL)
+      plan->outputs == NULL || plan->conditions.outputs == NULL || plan->asked == NULL)
     return tn__ir_no_memory(ir);
   plan->n_inputs = (uint32_t)ir->spec->n_feeds;
   plan->n_outputs = (uint32_t)ir->spec->n_fetches;
@@ -261,7 +261,7 @@ static tn_status add_output(emitter *e, size_t i, uint32_t id)
   e->plan->outputs[i] = plan_value(e, id);
   if (e->ir->spec->fetches != NULL)
     e->plan->asked[i] = e->ir->spec->fetches[i]; /* a plan of one operation or of functions has no fetches by name */
-  e->plan->output_contexts[i] = e->contexts.any ? e->contexts.values[id] : 0;
+  e->plan->conditions.outputs[i] = e->contexts.any ? e->contexts.values[id] : 0;
   return make_whole(e, e->plan->outputs[i]);
 }
 
@@ -269,35 +269,36 @@ static tn_status add_output(emitter *e, size_t i, uint32_t id)
 static tn_status add_contexts(emitter *e)
 {
   tn__contexts *c = &e->contexts;
-  tn_plan *plan = e->plan;
-  plan->has_control = c->any;
+  tn__plan_conditions *to = &e->plan->conditions;
+  tn__arena *arena = &e->plan->arena;
+  e->plan->has_control = c->any;
   if (!c->any) return TN_OK;
-  plan->atoms = tn__arena_array(&plan->arena, c->n_atoms + 1, sizeof *plan->atoms);
-  plan->contexts = tn__arena_array(&plan->arena, c->n_contexts + 1, sizeof *plan->contexts);
-  plan->context_atoms = tn__arena_array(&plan->arena, c->n_lists + 1, sizeof *plan->context_atoms);
-  if (plan->atoms == NULL || plan->contexts == NULL || plan->context_atoms == NULL) return tn__ir_no_memory(e->ir);
+  to->atoms = tn__arena_array(arena, c->n_atoms + 1, sizeof *to->atoms);
+  to->contexts = tn__arena_array(arena, c->n_contexts + 1, sizeof *to->contexts);
+  to->context_atoms = tn__arena_array(arena, c->n_lists + 1, sizeof *to->context_atoms);
+  if (to->atoms == NULL || to->contexts == NULL || to->context_atoms == NULL) return tn__ir_no_memory(e->ir);
   for (size_t i = 0; i < c->n_atoms; i++) {
-    tn__atom *a = &plan->atoms[i];
+    tn__atom *a = &to->atoms[i];
     *a = c->atoms[i];
     if (a->kind == TN__ATOM_BRANCH) a->id = plan_value(e, a->id);
     if (a->kind == TN__ATOM_MERGE || a->kind == TN__ATOM_EXIT || a->kind == TN__ATOM_WAIT)
       a->id = e->ir->nodes[a->id].instr;
   }
-  memcpy(plan->contexts, c->contexts, c->n_contexts * sizeof *c->contexts);
-  if (c->n_lists > 0) memcpy(plan->context_atoms, c->lists, c->n_lists * sizeof *c->lists);
-  plan->n_atoms = (uint32_t)c->n_atoms;
-  plan->n_contexts = (uint32_t)c->n_contexts;
+  memcpy(to->contexts, c->contexts, c->n_contexts * sizeof *c->contexts);
+  if (c->n_lists > 0) memcpy(to->context_atoms, c->lists, c->n_lists * sizeof *c->lists);
+  to->n_atoms = (uint32_t)c->n_atoms;
+  to->n_contexts = (uint32_t)c->n_contexts;
   return TN_OK;
 }
 
 /* The instructions borrow operations of inlined bodies, so the plan keeps references to their graphs. */
 static tn_status keep_bodies(tn__ir *ir, tn_plan *plan)
 {
-  plan->inlined = tn__arena_array(&plan->arena, ir->made.n_inlined, sizeof *plan->inlined);
-  if (plan->inlined == NULL) return tn__ir_no_memory(ir);
-  while (plan->n_inlined < ir->made.n_inlined) {
-    plan->inlined[plan->n_inlined] = tn_graph_ref(ir->made.inlined[plan->n_inlined]);
-    plan->n_inlined++;
+  plan->graphs.inlined = tn__arena_array(&plan->arena, ir->made.n_inlined, sizeof *plan->graphs.inlined);
+  if (plan->graphs.inlined == NULL) return tn__ir_no_memory(ir);
+  while (plan->graphs.n_inlined < ir->made.n_inlined) {
+    plan->graphs.inlined[plan->graphs.n_inlined] = tn_graph_ref(ir->made.inlined[plan->graphs.n_inlined]);
+    plan->graphs.n_inlined++;
   }
   return TN_OK;
 }
@@ -317,6 +318,6 @@ tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
     st = add_output(&e, i, tn__ir_value_of(ir, ir->outputs[i]));
   if (st == TN_OK) st = add_contexts(&e);
   tn__contexts_fini(&e.contexts);
-  plan->extra = tn_graph_ref(ir->made.extra);
+  plan->graphs.extra = tn_graph_ref(ir->made.extra);
   return st == TN_OK ? keep_bodies(ir, plan) : st;
 }

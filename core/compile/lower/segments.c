@@ -250,22 +250,23 @@ static tn_status list_held(tn_plan *plan, tn_error *err)
  * available without that. */
 static tn_status list_predicates(tn_plan *plan, tn_error *err)
 {
-  for (uint32_t i = 0; i < plan->n_atoms; i++) {
-    tn__plan_value *v = plan->atoms[i].kind == TN__ATOM_BRANCH ? &plan->values[plan->atoms[i].id] : NULL;
+  for (uint32_t i = 0; i < plan->conditions.n_atoms; i++) {
+    const tn__atom *a = &plan->conditions.atoms[i];
+    tn__plan_value *v = a->kind == TN__ATOM_BRANCH ? &plan->values[a->id] : NULL;
     if (v == NULL) continue;
     v->n_uses++;
     if (v->kind != TN_VALUE_COMPUTED || v->predicate != 0) continue;
-    v->predicate = ++plan->n_predicates;
+    v->predicate = ++plan->conditions.n_predicates;
     plan->segments[v->segment].n_predicates++;
   }
-  uint32_t *list = tn__arena_array(&plan->arena, (size_t)plan->n_predicates + 1, sizeof *list);
-  if (list == NULL) return tn__no_memory(err, "plan", plan->n_predicates * sizeof *list);
+  uint32_t *list = tn__arena_array(&plan->arena, (size_t)plan->conditions.n_predicates + 1, sizeof *list);
+  if (list == NULL) return tn__no_memory(err, "plan", plan->conditions.n_predicates * sizeof *list);
   for (uint32_t k = 0; k < plan->n_segments; k++) {
     plan->segments[k].predicates = list;
     list += plan->segments[k].n_predicates;
     plan->segments[k].n_predicates = 0;
   }
-  for (uint32_t i = 0; i < plan->n_values && plan->n_predicates > 0; i++) {
+  for (uint32_t i = 0; i < plan->n_values && plan->conditions.n_predicates > 0; i++) {
     tn__segment *s = plan->values[i].predicate == 0 ? NULL : &plan->segments[plan->values[i].segment];
     if (s != NULL) s->predicates[s->n_predicates++] = i;
   }

@@ -53,7 +53,7 @@ static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
       !tn__size_add(begin, readers, &begin))
     return false;
   return tn__size_mul(plan->n_segments, sizeof(struct tn__pending *) + 1, &size) && tn__size_add(begin, size, &size) &&
-         tn__size_add(size, (size_t)plan->n_contexts + 1 + plan->n_predicates, end);
+         tn__size_add(size, (size_t)plan->conditions.n_contexts + 1 + plan->conditions.n_predicates, end);
 }
 
 /* Sets the pointers to these arrays. */
@@ -64,7 +64,7 @@ static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
   w->readers_left = (uint32_t *)(w->pending + plan->n_segments);
   w->segment_states = (uint8_t *)(w->readers_left + (plan->has_waits ? plan->n_held : 0));
   w->context_states = w->segment_states + plan->n_segments;
-  w->predicates = w->context_states + plan->n_contexts + 1;
+  w->predicates = w->context_states + plan->conditions.n_contexts + 1;
 }
 
 /* One block: the instances, then entries, then held values, then the arrays for control flow. */
