@@ -335,11 +335,13 @@ TN_COMPILE_FILES = \
 TN_EXEC_FILES = \
   core/exec/call.c \
   core/exec/call.h \
+  core/exec/compute.h \
   core/exec/context.c \
   core/exec/control.c \
   core/exec/control.h \
   core/exec/evaluate.c \
   core/exec/evaluate.h \
+  core/exec/inner.h \
   core/exec/kernel.c \
   core/exec/loop.c \
   core/exec/loop.h \
@@ -359,6 +361,8 @@ TN_EXEC_FILES = \
   core/exec/values.h \
   core/exec/warm.c \
   core/exec/step/cancel.c \
+  core/exec/step/cancellation.h \
+  core/exec/step/env.h \
   core/exec/step/instance.c \
   core/exec/step/jobs.c \
   core/exec/step/jobs.h \

@@ -7,6 +7,7 @@
 #include <core/eager/scope.h>
 #include <core/eager/slots.h>
 #include <core/eager/sweep.h>
+#include <core/exec/step/env.h>
 #include <core/exec/step/wait.h>
 
 #define ON_STACK 12 /* inputs, and outputs, for which a call allocates no lists */

@@ -8,7 +8,8 @@
  * that calls the function in a loop takes the workspace once. */
 #include <core/base/threads/thread.h>
 #include <core/exec/call.h>
-#include <core/exec/run.h>
+#include <core/exec/inner.h>
+#include <core/exec/step/env.h>
 #include <core/exec/step/trace.h>
 #include <core/exec/values.h>
 #include <core/graph/function_instance.h>

@@ -5,6 +5,8 @@
 #include <core/exec/control.h>
 #include <core/exec/step/pending.h>
 
+#include <core/exec/step/step.h>
+#include <core/exec/step/workspace.h>
 #include <string.h>
 
 #define OTHER_FIRST (-2) /* another context has to be decided before this one */

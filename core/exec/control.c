@@ -13,6 +13,7 @@
 #include <core/exec/control.h>
 #include <core/exec/loop.h>
 #include <core/exec/segment.h>
+#include <core/exec/step/env.h>
 #include <core/exec/step/trace.h>
 #include <core/exec/step/wait.h>
 #include <core/exec/values.h>

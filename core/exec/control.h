@@ -3,7 +3,7 @@
 #ifndef TN_CORE_EXEC_CONTROL_H
 #define TN_CORE_EXEC_CONTROL_H
 
-#include <core/exec/run.h>
+#include <core/exec/step/run_state.h>
 
 /* control.c: runs all segments of a plan whose order or conditions depend on values. TN_PENDING: an
  * inner or a partial run waits, and is to be called again. */

@@ -2,8 +2,10 @@
 /* Operations and kernels outside any step: for constant folding, and for values that follow from
  * shapes. An operation runs as a plan of its own, with a step that belongs to no session. */
 #include <core/exec/evaluate.h>
+#include <core/exec/compute.h>
 #include <core/exec/run.h>
 #include <core/compile/compile.h>
+#include <core/exec/step/step.h>
 
 #define UNKNOWN_NS 1e6   /* assumed for a kernel that gives no cost */
 /* An evaluation is stopped after LATE times its estimated time plus LATE_NS: then the estimate was

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions that a kernel's compute may call: outputs that it allocates itself, loops, and
  * cancellation. */
+#include <core/exec/step/env.h>
 #include <core/exec/step/jobs.h>
+#include <core/exec/step/run_state.h>
 #include <core/exec/step/trace.h>
+#include <core/exec/step/workspace.h>
 
 static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* its first member */ }
 

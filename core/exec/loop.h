@@ -6,7 +6,7 @@
 #ifndef TN_CORE_EXEC_LOOP_H
 #define TN_CORE_EXEC_LOOP_H
 
-#include <core/exec/run.h>
+#include <core/exec/inner.h>
 #include <core/exec/step/pending.h>
 #include <core/plan/frame.h>
 

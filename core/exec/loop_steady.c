@@ -7,6 +7,7 @@
  * next turn. */
 #include <core/exec/loop.h>
 #include <core/exec/segment.h>
+#include <core/exec/step/env.h>
 #include <core/exec/step/trace.h>
 #include <core/exec/values.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a step reaches its session's memory limit: lists the values that hold its memory in the
  * error. */
+#include <core/exec/step/env.h>
 #include <core/exec/values.h>
 
 #define N_LARGEST 5 /* tensors in the report */

@@ -4,7 +4,8 @@
 #ifndef TN_CORE_EXEC_PARTIAL_H
 #define TN_CORE_EXEC_PARTIAL_H
 
-#include <core/exec/run.h>
+#include <core/exec/step/env.h>
+#include <core/exec/step/run_state.h>
 #include <core/plan/partial_plan.h>
 
 typedef struct tn__partial {

@@ -4,7 +4,10 @@
  * A plan runs loops and functions, which run plans: run.c, control.c, loop.c and call.c call each
  * other recursively. No other file of the executor is part of this recursion. */
 #include <core/exec/control.h>
+#include <core/exec/inner.h>
+#include <core/exec/run.h>
 #include <core/exec/segment.h>
+#include <core/exec/step/env.h>
 #include <core/exec/values.h>
 
 /* After an error the memory report is made first: it lists the values that the run still holds. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One segment of a plan in a step: its instance with the step's entries, its tape, and the values that outlive it. */
 #include <core/exec/control.h>
-#include <core/exec/step/offload.h>
 #include <core/exec/segment.h>
 #include <core/exec/tasks.h>
 #include <core/exec/values.h>

@@ -3,7 +3,11 @@
 #ifndef TN_CORE_EXEC_SEGMENT_H
 #define TN_CORE_EXEC_SEGMENT_H
 
-#include <core/exec/run.h>
+#include <core/exec/step/offload.h>
+#include <core/exec/step/run_state.h>
+#include <core/exec/step/workspace.h>
+
+struct tn__trace;
 
 /* segment.c. Begins a segment: finds the instance for the shapes of its entries, makes room in the
  * arena, and binds entries and outputs. *out is borrowed until the segment ends. */
@@ -27,6 +31,12 @@ static inline tn_status tn__segment_run(tn__run *run, uint32_t number)
 void tn__segment_release(tn__run *run, const tn__segment *s);
 /* Releases all values that the run still holds; after an error there may be many. */
 void tn__run_drop(tn__run *run);
+
+/* Whether a part of the instance's tape is to be run by this run's runtime. */
+static inline bool tn__offload_takes(const tn__run *run, const tn__instance *instance)
+{
+  return run->offload != NULL && instance->offloaded != NULL && instance->offloaded->offload == run->offload;
+}
 
 /* tape.c: runs the calls one after the other, whether the layout has tasks or not. */
 tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance);

@@ -7,7 +7,8 @@
  * All of them check the step's stop conditions before each call. The tape is checked once more at
  * its end: a kernel's loop may have been cut short by a stop, and then its outputs are incomplete
  * although it returned TN_OK. */
-#include <core/exec/step/offload.h>
+#include <core/exec/compute.h>
+#include <core/exec/step/env.h>
 #include <core/exec/segment.h>
 #include <core/exec/step/trace.h>
 

@@ -6,6 +6,7 @@
  * The first error ends the step: no other call begins, and tn_kernel_cancelled returns true in
  * those that run. */
 #include <core/exec/segment.h>
+#include <core/exec/step/env.h>
 #include <core/exec/tasks.h>
 #include <core/pool/pool_internal.h>
 

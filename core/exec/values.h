@@ -3,7 +3,28 @@
 #ifndef TN_CORE_EXEC_VALUES_H
 #define TN_CORE_EXEC_VALUES_H
 
-#include <core/exec/run.h>
+#include <core/exec/step/run_state.h>
+#include <core/exec/step/step.h>
+#include <core/exec/step/workspace.h>
+
+/* The tensor of a value that is a tensor of its own: a feed, or the output of a Merge or a loop.
+ * Else NULL. Borrowed. */
+static inline tn_tensor *tn__run_whole(const tn__run *run, uint32_t value)
+{
+  const tn__plan_value *v = &run->plan->values[value];
+  if (v->kind == TN_VALUE_FEED) return run->step->inputs[v->index];
+  return v->whole ? run->workspace->held[v->held] : NULL;
+}
+
+/* View of a computed value, in the instance of its segment: the first of the list, since the
+ * segment has run. */
+static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t *slot, tn__instance **instance)
+{
+  const tn__plan_value *v = &run->plan->values[value];
+  *instance = run->workspace->instances[v->segment];
+  *slot = v->slot;
+  return &(*instance)->views[v->slot];
+}
 
 /* values.c: a reference to a tensor with the value: the one that has its memory if that no longer
  * changes, else a copy. */

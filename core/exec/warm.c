@@ -4,6 +4,8 @@
  * kernels. A workspace keeps an arena that is large enough. */
 #include <core/exec/run.h>
 
+#include <core/exec/step/step.h>
+#include <core/exec/step/workspace.h>
 #include <core/layout/layout.h>
 
 typedef struct warming {

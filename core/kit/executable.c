@@ -3,6 +3,7 @@
  * offloaded parts add to it (schedule.c, offload.c). */
 #include <core/kit/executable.h>
 #include <core/exec/step/offload.h>
+#include <core/plan/plan.h>
 
 tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)
 {

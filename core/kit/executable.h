@@ -3,7 +3,9 @@
 #ifndef TN_CORE_KIT_EXECUTABLE_H
 #define TN_CORE_KIT_EXECUTABLE_H
 
-#include <core/exec/step/step.h>
+#include <tenon/kit.h>
+
+struct tn__jobs;
 
 /* Immutable once made, so concurrent steps share it. */
 struct tn_executable {

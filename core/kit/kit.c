@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (a) of the kit: steps of an executable, and the parts of a step that a runtime can read. */
 #include <core/exec/run.h>
+#include <core/exec/step/env.h>
 #include <core/kit/executable.h>
 #include <core/kit/hooks.h>
 #include <tenon/runtime.h>

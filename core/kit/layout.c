@@ -5,7 +5,9 @@
  * Segments are laid out one after the other: the first from the feeds, each further one when the
  * runtime has computed the values that it reads (tn_kit_layout_next). A tn_plan_layout is used by
  * one thread at a time while it grows; what was laid out is immutable. */
-#include <core/exec/run.h>
+#include <core/exec/compute.h>
+#include <core/exec/step/step.h>
+#include <core/exec/step/workspace.h>
 #include <core/kit/layout.h>
 
 /* ---- segments, before there are shapes ---- */

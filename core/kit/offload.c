@@ -8,9 +8,12 @@
  * they are also in a list of the offload, by which the executable releases all handles when it is
  * released itself. A tn__offloaded is made without a lock and then published by a compare-exchange;
  * if several steps make one, the first is used. */
+#include <core/exec/step/env.h>
+#include <core/exec/step/offload.h>
+#include <core/exec/step/run_state.h>
+#include <core/exec/step/workspace.h>
 #include <core/kit/executable.h>
 #include <core/kit/layout.h>
-#include <core/exec/step/offload.h>
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records in a step's trace for instructions that a runtime ran by itself (level (c)), on the host
  * or on a device. */
+#include <core/exec/step/env.h>
 #include <core/kit/layout.h>
 #include <core/exec/step/trace.h>
 

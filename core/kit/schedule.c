@@ -12,6 +12,8 @@
  * A thread of the scheduler may still be inside of tn_kit_run_instructions when `wait` has
  * returned. So threads are counted in jobs->inside, and the step's own thread waits for them
  * (close_jobs) before the step's memory is reused. */
+#include <core/exec/step/env.h>
+#include <core/exec/step/run_state.h>
 #include <core/kit/executable.h>
 #include <core/exec/tasks.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that help with the steps of a session: the pool as a runtime sees it. */
+#include <core/exec/step/env.h>
 #include <core/kit/executable.h>
 #include <core/kit/workers.h>
 #include <tenon/runtime.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tn_model_save: a SavedModel from a session. It is written to a folder with a temporary name beside the wanted one,
  * which is renamed when everything in it is on disk. */
-#include <core/exec/step/step.h>
+#include <core/exec/step/cancellation.h>
 #include <core/formats/bundle/bundle.h>
 #include <core/model/save.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of a call: checked, copied, and the limits they set on its time. */
-#include <core/exec/step/step.h>
+#include <core/exec/step/cancellation.h>
 #include <core/session/step.h>
 
 tn_status tn__run_options_check(const tn_session *session, const tn_run_options *o, tn_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step: maps positions to the signature's order and back, calls the runtime's slot, and checks its results. */
+#include <core/exec/step/env.h>
 #include <core/exec/step/wait.h>
 #include <core/session/feeds.h>
 #include <core/session/metadata/metadata.h>

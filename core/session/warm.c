@@ -3,6 +3,7 @@
  * work in any runtime (loops, functions, programs of a device, pages of memory). If it has an effect, the plan is laid
  * out. */
 #include <core/compile/effects.h>
+#include <core/exec/step/step.h>
 #include <core/session/feeds.h>
 #include <core/session/step.h>
 #include <core/exec/run.h>

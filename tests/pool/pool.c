@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker pool: deques, crews, quotas, loops, sleep. */
 #define _GNU_SOURCE
+#include <core/base/plugin_call.h>
+#include <core/exec/step/env.h>
+#include <core/exec/step/run_state.h>
 #include <core/pool/deque.h>
-#include <core/exec/run.h>
 
 #include <sched.h>
 #include <stdio.h>

@@ -3,7 +3,8 @@
 #ifndef TN_TESTS_POOL_KIT_H
 #define TN_TESTS_POOL_KIT_H
 
-#include <core/exec/step/step.h>
+#include <core/base/threads/lock.h>
+#include <core/pool/pool.h>
 
 #include "conformance/support/tap.h"
 

@@ -7,7 +7,8 @@
  * thread that runs the callbacks, it does not wait. A child registers a callback with its parent
  * that cancels the child. While it runs, that callback has a reference to the child, since a
  * callback of the child may release it. */
-#include <core/exec/step/step.h>
+#include <core/base/alloc.h>
+#include <core/exec/step/cancellation.h>
 
 /* Called at most once. The list owns it; the thread that cancels takes it from the list and frees
  * it. */

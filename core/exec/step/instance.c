@@ -2,6 +2,7 @@
 /* Instances: made once for a layout and a workspace, and rebound when the workspace has another
  * arena. */
 #include <core/exec/step/jobs.h>
+#include <core/exec/step/workspace.h>
 
 _Alignas(TN_ALIGN) const char tn__empty_data[TN_ALIGN];
 

@@ -2,6 +2,9 @@
 /* Jobs: the tasks of one instance while they run, whether a crew or a runtime's scheduler runs
  * them. Their protocol is described in jobs.h. */
 #include <core/exec/step/jobs.h>
+#include <core/exec/step/env.h>
+#include <core/exec/step/run_state.h>
+#include <core/exec/step/workspace.h>
 #include <core/pool/float_mode.h>
 
 /* ---- the object ---- */

@@ -12,6 +12,7 @@
 
 #include <core/exec/step/trace.h>
 #include <core/layout/tasks.h>
+#include <core/pool/pool.h>
 
 typedef struct tn__jobs tn__jobs;
 
@@ -33,8 +34,8 @@ typedef struct tn__job {
 struct tn__jobs {
   size_t block_bytes;    /* of this allocation */
   const tn__plan_tasks *tasks; /* of the layout */
-  tn__run *run;
-  tn__instance *instance;
+  struct tn__run *run;
+  struct tn__instance *instance;
   tn__crew *crew;        /* NULL: a scheduler runs them */
   tn__trace *trace;      /* NULL: the step is not traced */
   tn__trace_scope *scope; /* the function that the step's own thread is in */
@@ -56,7 +57,7 @@ void tn__jobs_destroy(tn__jobs *jobs); /* NULL allowed */
 bool tn__jobs_failed(const tn__jobs *jobs); /* some call has failed: no other begins */
 /* Resets them for one run of the instance's tape, on the step's own thread. crew NULL: a scheduler
  * runs them. */
-void tn__jobs_begin(tn__jobs *jobs, tn__run *run, tn__instance *instance, tn__crew *crew);
+void tn__jobs_begin(tn__jobs *jobs, struct tn__run *run, struct tn__instance *instance, tn__crew *crew);
 /* Notes the first error, after which no call begins; later ones are ignored. Any thread. If it is
  * the first, takes the contents of `err`. */
 void tn__jobs_fail(tn__jobs *all, tn_status status, tn_error *err);

@@ -7,7 +7,11 @@
 #ifndef TN_CORE_EXEC_STEP_OFFLOAD_H
 #define TN_CORE_EXEC_STEP_OFFLOAD_H
 
-#include <core/exec/step/run_state.h>
+#include <core/base/threads/lock.h>
+#include <tenon/kit.h>
+
+struct tn__instance;
+struct tn__run;
 
 /* Calls [first, last) of a tape. */
 typedef struct tn__part {
@@ -27,9 +31,9 @@ typedef struct tn__offload {
   struct tn__offloaded *first; /* one for each layout; guarded by mu, as is closed */
   bool closed;                 /* the executable is released, and all handles are */
   /* Offers the parts of the instance's layout to the runtime, unless they were offered before. */
-  tn_status (*offer)(tn__run *run, tn__instance *instance);
+  tn_status (*offer)(struct tn__run *run, struct tn__instance *instance);
   /* Runs a part that has a handle, with the views of the instance. */
-  tn_status (*run)(tn__run *run, tn__instance *instance, const tn__part *part);
+  tn_status (*run)(struct tn__run *run, struct tn__instance *instance, const tn__part *part);
   void (*close)(struct tn__offload *offload); /* when the executable is released */
 } tn__offload;
 
@@ -46,11 +50,5 @@ typedef struct tn__offloaded {
   uint32_t n_parts;
   tn__part parts[]; /* in the order of the tape, without overlap */
 } tn__offloaded;
-
-/* Whether a part of the instance's tape is to be run by this run's runtime. */
-static inline bool tn__offload_takes(const tn__run *run, const tn__instance *instance)
-{
-  return run->offload != NULL && instance->offloaded != NULL && instance->offloaded->offload == run->offload;
-}
 
 #endif

@@ -3,6 +3,7 @@
  * that it called. core/exec/loop.c and call.c set the functions that free theirs, so that this
  * file, and with it workspace.c, depends on neither. */
 #include <core/exec/step/pending.h>
+#include <core/exec/step/workspace.h>
 
 tn__pending *tn__pending_get(tn__run *run, uint32_t number)
 {

@@ -21,6 +21,5 @@ typedef struct tn__pending {
   int64_t began_ns;     /* in a traced step: monotonic time of the first call; 0 = not called yet */
 } tn__pending;
 tn__pending *tn__pending_get(tn__run *run, uint32_t number); /* NULL without memory, and the error is set */
-void tn__pending_destroy(tn__pending *pending); /* NULL allowed */
 
 #endif

@@ -5,7 +5,9 @@
  * That is valid because a plan belongs to one session, which sees one generation of each container.
  * The workspace remembers a resource without keeping it alive: a destroyed variable is not found
  * any more. */
+#include <core/exec/step/env.h>
 #include <core/exec/step/run_state.h>
+#include <core/exec/step/workspace.h>
 #include <core/resource/folders.h>
 
 #include <string.h>

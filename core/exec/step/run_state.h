@@ -4,8 +4,10 @@
 #ifndef TN_CORE_EXEC_STEP_RUN_STATE_H
 #define TN_CORE_EXEC_STEP_RUN_STATE_H
 
-#include <core/exec/step/step.h>
-#include <core/exec/step/workspace.h>
+#include <core/plan/plan.h>
+
+struct tn__instance;
+struct tn__tape;
 
 /* One run of a plan for a step. The thread that runs the plan owns it; tasks and offloaded parts
  * only read it. */
@@ -37,28 +39,9 @@ typedef struct tn__external_call {
 typedef struct tn__call {
   tn_kernel_ctx ctx;
   tn__run *run; /* NULL: outside of a run */
-  tn__instance *instance; /* of the segment; NULL if apart is set, or outside of a run */
-  const tn__tape *tape;   /* the call; NULL outside of a layout */
+  struct tn__instance *instance; /* of the segment; NULL if apart is set, or outside of a run */
+  const struct tn__tape *tape; /* the call; NULL outside of a layout */
   const tn__external_call *apart; /* NULL = the executor makes the call */
 } tn__call;
-
-/* The tensor of a value that is a tensor of its own: a feed, or the output of a Merge or a loop.
- * Else NULL. Borrowed. */
-static inline tn_tensor *tn__run_whole(const tn__run *run, uint32_t value)
-{
-  const tn__plan_value *v = &run->plan->values[value];
-  if (v->kind == TN_VALUE_FEED) return run->step->inputs[v->index];
-  return v->whole ? run->workspace->held[v->held] : NULL;
-}
-
-/* View of a computed value, in the instance of its segment: the first of the list, since the
- * segment has run. */
-static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t *slot, tn__instance **instance)
-{
-  const tn__plan_value *v = &run->plan->values[value];
-  *instance = run->workspace->instances[v->segment];
-  *slot = v->slot;
-  return &(*instance)->views[v->slot];
-}
 
 #endif

@@ -2,6 +2,7 @@
 /* A step: its id, the status with which it ends when it is stopped, and the release of its helper
  * threads. */
 #include <core/exec/step/step.h>
+#include <core/exec/step/env.h>
 
 static _Atomic uint64_t step_counter;
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trace of a step: recording. The lanes and their records are described in trace.h. */
+#include <core/exec/step/env.h>
 #include <core/exec/step/pending.h>
 #include <core/exec/step/trace.h>
 
+#include <core/exec/step/workspace.h>
 #include <string.h>
 #include <time.h>
 

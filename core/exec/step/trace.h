@@ -6,8 +6,13 @@
 #ifndef TN_CORE_EXEC_STEP_TRACE_H
 #define TN_CORE_EXEC_STEP_TRACE_H
 
-#include <core/exec/step/run_state.h>
+#include <core/base/threads/lock.h>
 #include <tenon/metadata.h>
+#include <tenon/op.h>
+
+struct tn__call;
+struct tn__instance;
+struct tn__run;
 
 /* The function that a record was made in: function `k` of node `op`, inside of `around`. A tree,
  * owned by its lane. Only the lane's thread changes it, but records of other lanes may point into
@@ -76,18 +81,17 @@ tn__trace *tn__trace_begin(void);
 void tn__trace_end(tn__trace *trace); /* sets the end time */
 void tn__trace_destroy(tn__trace *trace); /* no thread may record any more; NULL allowed */
 
-static inline tn__trace *tn__step_trace(const tn_step *step) { return step->env == NULL ? NULL : step->env->trace; }
-
 /* Records a kernel call that began at began_ns and ends now. Call it before the values that it reads last are
  * released. */
-void tn__trace_call(tn__trace *trace, const tn__call *call, int64_t began_ns, bool waited, tn_status status);
+void tn__trace_call(tn__trace *trace, const struct tn__call *call, int64_t began_ns, bool waited, tn_status status);
 /* The begin of a call that may wait: the time at which this function was first called for it.
  * `call` must be that of a tn__pending. */
-int64_t tn__call_began(tn__call *call);
+int64_t tn__call_began(struct tn__call *call);
 /* Records instructions [begin, end) of the instance's segment, which compute nothing. */
-void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *instance, uint32_t begin, uint32_t end);
+void tn__trace_empty(tn__trace *trace, const struct tn__run *run, const struct tn__instance *instance, uint32_t begin,
+                     uint32_t end);
 /* Records the end of the segment's one instruction, a Merge or a loop. */
-void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
+void tn__trace_whole(tn__trace *trace, const struct tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
 
 /* The current function of this thread. tn__trace_move sets it to that of another thread; pass its result to
  * tn__trace_leave to return. */
@@ -98,7 +102,7 @@ tn__trace_scope *tn__trace_enter(tn__trace *trace, const tn_operation *op, uint3
 void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);
 
 /* tn__parallel_for for a kernel's loop; records each part that another thread runs. */
-void tn__trace_loop(const tn__call *call, int64_t n, int64_t grain, double cost_ns,
+void tn__trace_loop(const struct tn__call *call, int64_t n, int64_t grain, double cost_ns,
                     void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 
 /* A new record on this thread's lane, in the thread's current function; bytes: with its outputs.

@@ -8,8 +8,10 @@
  *
  * Each token is freed once: by tn__wait_take if it was woken; else, if the call ended without it,
  * by whichever comes last of tn__wait_leave and tn_wake, which agree on that by `woken` and `left`. */
+#include <core/exec/step/env.h>
 #include <core/exec/step/pending.h>
 #include <core/exec/step/wait.h>
+#include <core/exec/step/workspace.h>
 
 typedef struct tn__sleeper {
   _Atomic uint32_t refs; /* one of the step, and one of each token that is not woken */

@@ -4,7 +4,7 @@
 #define TN_CORE_EXEC_STEP_WAIT_H
 
 #include <core/exec/step/sleepers.h>
-#include <core/exec/step/step.h>
+#include <tenon/kit.h>
 
 struct tn__pending;
 

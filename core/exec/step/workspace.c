@@ -6,7 +6,8 @@
  * prefers a place of its own, which depends on the thread's number, so concurrent steps rarely
  * touch the same cache line, and a thread finds the memory that is in its CPU's cache. */
 #include <core/base/threads/thread.h>
-#include <core/exec/step/pending.h>
+#include <core/exec/step/workspace.h>
+#include <core/resource/container.h>
 
 #define TIDY_STEPS 16   /* steps between two checks for unused memory */
 #define SMALL_LOOKS 16  /* consecutive checks that find the arena four times too large, after which it is freed */

@@ -101,6 +101,9 @@ void tn__workspace_put(tn_plan *plan, tn__workspace *workspace);
  * into the arena, so the old one is kept if this fails. */
 tn_status tn__workspace_reserve(tn__workspace *workspace, size_t bytes, bool in_use, tn_error *err);
 
+/* pending.c. NULL allowed. */
+void tn__pending_destroy(struct tn__pending *pending);
+
 /* instance.c: finds or makes the instance for these entries and moves it to the front of its
  * segment's list. A new one may evict the least recently used. */
 tn_status tn__instance_find(tn_plan *plan, tn__workspace *workspace, uint32_t segment, const tn__entry *entries,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metadata objects of programs: life, reading, serializing. */
 #include <core/session/metadata/metadata.h>
+#include <core/exec/step/env.h>
 
 #define FIRST_BLOCK 4096 /* bytes of the arena, which owns all texts, shapes and records */
 

@@ -8,13 +8,15 @@
 #include <core/graph/graph_structs.h>
 #include <core/session/session_internal.h>
 
+struct tn__step_env;
+
 /* Empties the object (S-MD-06). NULL allowed. */
 void tn__metadata_clear(tn_run_metadata *metadata);
 
 /* Called before and after a step with metadata (not NULL). Begin clears the object and gives the step's environment a
  * trace if the options ask for one; end copies the records of the trace. Neither fails: if memory runs out, `cut` is
  * set. */
-void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options, tn__step_env *env);
+void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options, struct tn__step_env *env);
 /* Frees the trace. */
 void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan, const tn_step *step,
                       const tn_run_options *options, tn__trace *trace);
