@@ -76,6 +76,7 @@ TN_OPS_FILES = \
   ops/nn/batch_norm.c \
   ops/nn/batch_norm_grad.c \
   ops/nn/bias.c \
+  ops/nn/attention.c \
   ops/nn/layer_norm.c \
   ops/nn/loss.c \
   ops/nn/lrn.c \
@@ -109,6 +110,7 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_gru_layer.c \
   ops/rewrite/fuse_lstm.c \
   ops/rewrite/fuse_lstm_layer.c \
+  ops/rewrite/fuse_attention.c \
   ops/rewrite/fuse_norm.c \
   ops/rewrite/fused.c \
   ops/rnn/gru.c \

@@ -15,6 +15,8 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/base/threads \
   tests/bench/bench_child \
   tests/compile/inline \
+  tests/compile/attention \
+  tests/compile/attention \
   tests/compile/layers \
   tests/compile/nested_loops \
   tests/compile/passes \

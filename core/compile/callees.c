@@ -86,6 +86,7 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
       .evaluate = plan->settings.evaluate,
       .want_kernels = plan->upgrade.want_kernels,
       .want_always = plan->settings.want_always,
+      .cpu_only = plan->settings.cpu_only,
       .reproducible = plan->settings.reproducible,
       .call_kernel = plan->settings.call_kernel,
       .callees = plan->caches.callees,

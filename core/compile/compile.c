@@ -23,6 +23,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->settings.call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
   plan->graphs.main = tn_graph_ref(graph);
   plan->settings.want_always = spec->want_always;
+  plan->settings.cpu_only = spec->cpu_only;
   plan->settings.reproducible = spec->reproducible;
   plan->settings.states = spec->states;
   plan->caches.layouts = &tn__plan_layouts;

@@ -235,6 +235,7 @@ static tn_status plan_compile(tn_eager_session *s, tn__eager_plan *p, place *whe
     .evaluate = s->runtime.on.reproducible ? tn__evaluate_reproducible : tn__evaluate,
     .want_kernels = s->runtime.on.want_kernels ? tn__registry_want_kernels : NULL,
     .want_always = s->runtime.on.want_kernels_always,
+    .cpu_only = tn__session_base_cpu_only(&s->runtime.on),
     .reproducible = s->runtime.on.reproducible,
     .call_kernel = tn__call_kernel,
     .states = &p->states,

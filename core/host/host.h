@@ -10,6 +10,7 @@
 #include <core/resource/folders.h>
 #include <core/tensor/account.h>
 #include <tenon/runtime.h>
+#include <string.h>
 
 /* Passes the host table to the registry, and to buffers the functions that keep their plugin loaded. Cheap after the
  * first call; any thread. Every public call that may load a plugin calls it first. */
@@ -66,6 +67,12 @@ struct tn__session_base {
   struct tn__cancel_notice *steps; /* running steps; guarded by steps_mu */
   tn__cond notified;               /* signalled when a call of cancel has returned; with steps_mu */
 };
+
+/* Whether the runtime has no devices of other types. Valid once the runtime is chosen. */
+static inline bool tn__session_base_cpu_only(const tn__session_base *on)
+{
+  return on->info.types != NULL && strcmp(on->info.types, "CPU") == 0;
+}
 
 /* A record of a call into the session's runtime; `call` is static. */
 static inline tn__plugin_call tn__session_base_call(const tn__session_base *on, const char *call)

@@ -37,6 +37,7 @@ typedef struct tn__signature_spec {
    * kernels are chosen, with no lock held. NULL = none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
   bool want_always; /* call want_kernels for any plan, however small */
+  bool cpu_only; /* the runtime has no devices of other types */
   bool reproducible; /* no kernels of plugins, and the library's own give the same bits on every processor */
   tn__call_kernel_fn call_kernel; /* computes values that follow from shapes; NULL = steps compute them */
   const tn__body_spec *body; /* NULL = not the body of a loop */

@@ -39,6 +39,7 @@ tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size
                                session->on.reproducible ? tn__evaluate_reproducible : tn__evaluate,
                                session->on.want_kernels ? tn__registry_want_kernels : NULL,
                                session->on.want_kernels_always,
+                               tn__session_base_cpu_only(&session->on),
                                session->on.reproducible,
                                tn__call_kernel,
                                .states = &session->states };

@@ -43,6 +43,10 @@ TN_API uint32_t tn_rewrite_n_inputs(const tn_rewriter *rw, uint32_t node);
 TN_API uint32_t tn_rewrite_input(const tn_rewriter *rw, uint32_t node, uint32_t i);  /* value */
 TN_API uint32_t tn_rewrite_output(const tn_rewriter *rw, uint32_t node, uint32_t i); /* value */
 
+/* Whether the session's runtime has no devices but CPUs. If it has, do not make nodes that only a CPU
+ * has kernels for. */
+TN_API tn_bool tn_rewrite_cpu_only(const tn_rewriter *rw);
+
 /* The node that computes a value, TN_NO_NODE for a feed or a constant. Only nodes that may be
  * replaced or looked through are returned: TN_NO_NODE also for nodes with control edges or effects.
  * *index, if not NULL, receives the output number. */

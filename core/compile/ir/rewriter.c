@@ -41,6 +41,8 @@ uint32_t tn_rewrite_producer(const tn_rewriter *rw, uint32_t value, uint32_t *in
   return v->kind == TN_VALUE_COMPUTED && tn__ir_is_free(&rw->ir->nodes[v->node]) ? v->node : TN_NO_NODE;
 }
 
+tn_bool tn_rewrite_cpu_only(const tn_rewriter *rw) { return rw->ir->spec->cpu_only; }
+
 uint32_t tn_rewrite_n_uses(const tn_rewriter *rw, uint32_t value)
 {
   return rw->ir->values[tn__ir_value_of(rw->ir, value)].n_uses;
@@ -103,6 +105,23 @@ tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t
   return b;
 }
 
+/* Without memory the attribute is left out, and the new operation is not valid. */
+static void copy_strings(tn_operation_builder *b, const tn_operation *from, const char *name)
+{
+  const char *text;
+  size_t n = 0, size;
+  if (tn_operation_attr_string_at(from, name, 0, &text, &size, &n, NULL) != TN_OK) return;
+  const void **items = tn__alloc_array(n + 1, sizeof *items);
+  size_t *sizes = tn__alloc_array(n + 1, sizeof *sizes);
+  for (size_t i = 0; items != NULL && sizes != NULL && i < n; i++) {
+    tn_operation_attr_string_at(from, name, i, &text, &sizes[i], NULL, NULL);
+    items[i] = text;
+  }
+  if (items != NULL && sizes != NULL) tn_operation_set_strings(b, name, items, sizes, n);
+  tn__free(items, (n + 1) * sizeof *items);
+  tn__free(sizes, (n + 1) * sizeof *sizes);
+}
+
 static void copy_attr(tn_operation_builder *b, const tn_operation *from, const char *name)
 {
   const int64_t *items;
@@ -131,6 +150,7 @@ static void copy_attr(tn_operation_builder *b, const tn_operation *from, const c
   case TN_ATTR_LIST | TN_ATTR_INT:
     if (tn_operation_attr_ints(from, name, &items, &n, NULL) == TN_OK) tn_operation_set_ints(b, name, items, n);
     break;
+  case TN_ATTR_LIST | TN_ATTR_STRING: copy_strings(b, from, name); break;
   default: break;
   }
 }

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* _TnAttention: softmax of scores times values, without the scores ever being written to memory as a whole. The
+ * planner's pass "attention" makes it of the chains that exporters write (ops/rewrite/fuse_attention.c).
+ *
+ *   out = softmax(steps(query key^T)) value      for matrices query [rows, depth], key [keys, depth], value [keys,
+ * size]
+ *
+ * Each step combines the scores with an argument: a scale, a mask, a bias. Batch dimensions broadcast. The matrices may
+ * be stored with their dimensions in any order: canonical dimension i, as above after the batch dimensions, is
+ * dimension perm[i] of the tensor.
+ *
+ * A block is LANES rows by some keys; its scores are stored key by key, so that rows are lanes of vectors. Then key and
+ * query need not be transposed, and maxima and sums of a row are computed without moves across lanes. A row keeps its
+ * maximum and sum over the blocks so far; when the maximum grows, its sums of values are scaled down. */
+#include <core/base/alloc.h>
+#include <core/base/text.h>
+#include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/product/gemm_kernel.h>
+#include <ops/kernel/shapes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define GROUP 16 /* rows that a loop over keys softens: their maxima and sums stay in registers */
+#define LANES 32 /* rows of a block: a multiple of GROUP and of every kernel's panel */
+#define KEYS 256 /* of a block: its scores and a panel of values fit the L1 cache */
+#define MOST_STEPS 8
+#define NS_PER_TERM 0.02
+#define NS_PER_SCORE 0.6
+#define PARTS_OF_THREAD 4
+#define SHAPE_TEXT 128
+
+/* ---- loops ---- */
+
+/* What is known of LANES rows. */
+typedef struct row_stats {
+  float most[LANES], sum[LANES];
+  float factor[LANES]; /* by which this block's maxima scale the earlier sums */
+} row_stats;
+
+/* e^x for x <= 0; NaN stays NaN. */
+TN__INLINED float power(const int fused, float x) { return tn__expf_within_by(fused, x < -88.0f ? -88.0f : x); }
+
+/* Replaces the scores of GROUP rows by their exponentials, less the largest one. */
+TN__INLINED void soften_rows(const int fused, float *scores, int64_t keys, float *most, float *sum, float *factor)
+{
+  float now[GROUP], base[GROUP], total[GROUP] = { 0 };
+  for (int i = 0; i < GROUP; i++) now[i] = most[i];
+  for (int64_t k = 0; k < keys; k++)
+    for (int i = 0; i < GROUP; i++) now[i] = scores[k * LANES + i] > now[i] ? scores[k * LANES + i] : now[i];
+  for (int i = 0; i < GROUP; i++) {
+    base[i] = now[i] == -INFINITY ? 0 : now[i]; /* all scores are -infinity so far */
+    factor[i] = power(fused, most[i] - base[i]);
+    most[i] = now[i];
+  }
+  for (int64_t k = 0; k < keys; k++)
+    for (int i = 0; i < GROUP; i++) {
+      float e = power(fused, scores[k * LANES + i] - base[i]);
+      scores[k * LANES + i] = e;
+      total[i] += e;
+    }
+  for (int i = 0; i < GROUP; i++) sum[i] = sum[i] * factor[i] + total[i];
+}
+
+typedef void (*soften_fn)(float *scores, int64_t keys, float *most, float *sum, float *factor);
+static void soften(float *scores, int64_t keys, float *most, float *sum, float *factor)
+{
+  soften_rows(0, scores, keys, most, sum, factor);
+}
+#define SOFTEN(fused, name, end, attribute)                                                                \
+  attribute static void name##_##end(float *scores, int64_t keys, float *most, float *sum, float *factor) \
+  {                                                                                                        \
+    soften_rows(fused, scores, keys, most, sum, factor);                                                   \
+  }
+#define SOFTEN_ALIKE(name, end, attribute) SOFTEN(0, name, end, attribute)
+#define SOFTEN_FUSED(name, end, attribute) SOFTEN(1, name, end, attribute)
+TN__AVX2_LOOPS(SOFTEN_ALIKE, soften)
+TN__FUSED_LOOPS(SOFTEN_FUSED, soften)
+
+/* ---- states ---- */
+
+enum { QUERY, KEY, VALUE, OPERANDS };
+
+typedef struct perm {
+  int32_t rank; /* 0: as stored */
+  int8_t at[TN_MAX_RANK];
+} perm;
+
+typedef struct attention_state {
+  perm in[OPERANDS], out;
+  uint32_t n_steps;
+  tn__binary_fn steps[MOST_STEPS];
+  bool right[MOST_STEPS]; /* the scores are the step's second operand */
+} attention_state;
+
+static tn_status read_perm(const tn_operation *op, const char *name, perm *out, tn_error *err)
+{
+  const int64_t *list;
+  size_t n;
+  unsigned seen = 0;
+  tn_status st = tn_operation_attr_ints(op, name, &list, &n, err);
+  if (st != TN_OK) return st;
+  for (size_t i = 0; i < n && n <= TN_MAX_RANK; i++) {
+    if (list[i] >= 0 && list[i] < (int64_t)n) seen |= 1u << list[i];
+    out->at[i] = (int8_t)list[i];
+  }
+  if (n == 1 || n > TN_MAX_RANK || seen != (1u << n) - 1)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: %s is not a permutation of two or more dimensions",
+                        name);
+  out->rank = (int32_t)n;
+  return TN_OK;
+}
+
+static tn_status read_step(const tn_operation *op, uint32_t i, tn__binary_fn *out, tn_error *err)
+{
+  static const char *const known[] = { "AddV2", "Sub", "Mul", "RealDiv" };
+  const char *name;
+  size_t size;
+  tn_status st = tn_operation_attr_string_at(op, "steps", i, &name, &size, NULL, err);
+  if (st != TN_OK) return st;
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+    if (strlen(known[k]) != size || memcmp(known[k], name, size) != 0) continue;
+    const tn__binary_loop *loop = tn__binary_loop_of(known[k], op);
+    if (loop == NULL) return tn__no_kernel(err, op, tn_operation_input_dtype(op, 0));
+    *out = loop->fn[tn__vectors()];
+    return TN_OK;
+  }
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: step %u is '%.*s', wanted AddV2, Sub, Mul or RealDiv",
+                      (unsigned)i, (int)(size > 99 ? 99 : size), name);
+}
+
+static tn_status read_steps(const tn_operation *op, attention_state *s, tn_error *err)
+{
+  const int64_t *right;
+  const char *name;
+  size_t n = 0, n_right, size;
+  tn_status st = tn_operation_attr_string_at(op, "steps", 0, &name, &size, &n, err);
+  if (st == TN_OK) st = tn_operation_attr_ints(op, "right", &right, &n_right, err);
+  if (st != TN_OK) return st;
+  if (n > MOST_STEPS || n_right != n || tn_operation_n_inputs(op) != OPERANDS + n)
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "_TnAttention: %zu steps, %zu sides and %zu arguments, wanted as many of each, at most %d", n,
+                        n_right, tn_operation_n_inputs(op) - OPERANDS, MOST_STEPS);
+  s->n_steps = (uint32_t)n;
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    s->right[i] = right[i] != 0;
+    st = read_step(op, i, &s->steps[i], err);
+  }
+  return st;
+}
+
+static tn_status create(const tn_operation *op, void **state, tn_error *err)
+{
+  attention_state s = { .n_steps = 0 };
+  tn_status st = read_perm(op, "query_perm", &s.in[QUERY], err);
+  if (st == TN_OK) st = read_perm(op, "key_perm", &s.in[KEY], err);
+  if (st == TN_OK) st = read_perm(op, "value_perm", &s.in[VALUE], err);
+  if (st == TN_OK) st = read_perm(op, "out_perm", &s.out, err);
+  if (st == TN_OK) st = read_steps(op, &s, err);
+  return st == TN_OK ? tn__keep_state(&s, sizeof s, "attention", state, err) : st;
+}
+
+static void destroy(void *state) { tn__free(state, sizeof(attention_state)); }
+
+/* ---- shapes ---- */
+
+/* A tensor in canonical order: batch dimensions, then a matrix. A dimension of size 1 that others broadcast has stride
+ * 0. */
+typedef struct matrices {
+  int64_t dims[TN_MAX_RANK], strides[TN_MAX_RANK];
+} matrices;
+
+/* All tensors have `rank` dimensions; missing ones are 1. Then come those of the steps. */
+typedef struct attention_plan {
+  size_t bytes;
+  int32_t rank;
+  int64_t batch, rows, keys, depth, size;
+  int64_t blocks; /* of rows, in a matrix */
+  const tn__gemm_kernel *kernel;
+  int64_t padded; /* `size`, rounded up to whole panels */
+  uint32_t threads;
+  size_t slot_floats; /* scratch of one part */
+  matrices query, key, value, out;
+  matrices args[];
+} attention_plan;
+
+static bool arrange(const perm *p, const tn_view *view, int32_t rank, matrices *out)
+{
+  int64_t strides[TN_MAX_RANK], step = 1;
+  const int32_t own = view->rank, skip = rank - own;
+  if (own > rank || (p != NULL && p->rank != 0 && p->rank != own)) return false;
+  for (int32_t i = own - 1; i >= 0; i--) {
+    strides[i] = step;
+    step *= view->dims[i];
+  }
+  for (int32_t i = 0; i < rank; i++) {
+    int32_t at = i < skip ? -1 : i - skip;
+    if (at >= 0 && p != NULL && p->rank != 0) at = p->at[at];
+    out->dims[i] = at < 0 ? 1 : view->dims[at];
+    out->strides[i] = out->dims[i] == 1 ? 0 : strides[at];
+  }
+  return true;
+}
+
+/* Joins a dimension with one that it broadcasts with. */
+static bool join(int64_t *dim, int64_t other)
+{
+  if (*dim != other && *dim != 1 && other != 1) return false;
+  if (*dim == 1) *dim = other;
+  return true;
+}
+
+static tn_status mismatch(const tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
+{
+  const tn_view *query = &ctx->inputs[QUERY], *other = &ctx->inputs[i];
+  char x[SHAPE_TEXT], y[SHAPE_TEXT];
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: input %u of shape %s does not fit the query of shape %s",
+                      (unsigned)i, tn__format_shape(x, sizeof x, other->dims, other->rank),
+                      tn__format_shape(y, sizeof y, query->dims, query->rank));
+}
+
+/* Sets all sizes but those of the scratch. */
+static tn_status measure(const tn_prepare_ctx *ctx, attention_plan *p, tn_error *err)
+{
+  const attention_state *s = ctx->state;
+  const int32_t row = p->rank - 2, column = p->rank - 1;
+  matrices *in[] = { &p->query, &p->key, &p->value };
+  for (uint32_t i = 0; i < ctx->n_inputs; i++) {
+    bool ok = arrange(i < OPERANDS ? &s->in[i] : NULL, &ctx->inputs[i], p->rank,
+                      i < OPERANDS ? in[i] : &p->args[i - OPERANDS]);
+    if (!ok || (i < OPERANDS && ctx->inputs[i].rank < 2)) return mismatch(ctx, i, err);
+  }
+  p->depth = p->query.dims[column];
+  if (p->key.dims[column] != p->depth) return mismatch(ctx, KEY, err);
+  p->rows = p->query.dims[row];
+  p->keys = p->key.dims[row];
+  for (int32_t d = 0; d < row; d++) p->out.dims[d] = 1;
+  for (uint32_t i = 0; i < ctx->n_inputs; i++) {
+    const matrices *m = i < OPERANDS ? in[i] : &p->args[i - OPERANDS];
+    bool ok = true;
+    for (int32_t d = 0; d < row; d++) ok &= join(&p->out.dims[d], m->dims[d]);
+    if (i >= OPERANDS) ok &= join(&p->rows, m->dims[row]) & join(&p->keys, m->dims[column]);
+    if (!ok) return mismatch(ctx, i, err);
+  }
+  if (p->value.dims[row] != p->keys) return mismatch(ctx, VALUE, err);
+  p->size = p->value.dims[column];
+  p->out.dims[row] = p->rows;
+  p->out.dims[column] = p->size;
+  p->batch = 1;
+  for (int32_t d = 0; d < row; d++) p->batch *= p->out.dims[d];
+  return TN_OK;
+}
+
+/* Sets the output's shape and the strides of the canonical one. */
+static tn_status set_output(tn_prepare_ctx *ctx, attention_plan *p, tn_error *err)
+{
+  const perm *to = &((const attention_state *)ctx->state)->out;
+  int64_t dims[TN_MAX_RANK], step = 1;
+  if (to->rank != 0 && to->rank != p->rank)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: out_perm has %d dimensions, the output %d",
+                        (int)to->rank, (int)p->rank);
+  for (int32_t i = 0; i < p->rank; i++) dims[to->rank == 0 ? i : to->at[i]] = p->out.dims[i];
+  for (int32_t i = p->rank - 1; i >= 0; i--) {
+    for (int32_t c = 0; c < p->rank; c++)
+      if ((to->rank == 0 ? c : to->at[c]) == i) p->out.strides[c] = step;
+    step *= dims[i];
+  }
+  return tn_prepare_output(ctx, 0, dims, p->rank, err);
+}
+
+/* ---- scratch of a part ---- */
+
+typedef struct slot {
+  float *query, *scores, *spread, *values, *sums;
+} slot;
+
+/* Returns the number of floats. */
+static size_t place_slot(const attention_plan *p, float *base, slot *out)
+{
+  const size_t block = (size_t)(p->keys < KEYS ? p->keys : KEYS) * LANES;
+  const size_t sizes[] = { (size_t)p->depth * LANES, block, block, (size_t)(p->keys * p->padded),
+                           (size_t)p->padded * LANES };
+  float **const parts[] = { &out->query, &out->scores, &out->spread, &out->values, &out->sums };
+  size_t at = 0;
+  for (int i = 0; i < 5; i++) {
+    if (base != NULL) *parts[i] = base + at;
+    at += (sizes[i] + 15) / 16 * 16;
+  }
+  return at;
+}
+
+static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  const attention_state *s = ctx->state;
+  const size_t bytes = sizeof(attention_plan) + s->n_steps * sizeof(matrices);
+  attention_plan *p = tn__zalloc(bytes);
+  if (p == NULL) return tn__no_memory(err, "attention plan", bytes);
+  ctx->shape_state = p;
+  p->bytes = bytes;
+  for (uint32_t i = 0; i < ctx->n_inputs; i++)
+    if (ctx->inputs[i].rank > p->rank) p->rank = ctx->inputs[i].rank;
+  if (p->rank < 2) return mismatch(ctx, QUERY, err);
+  tn_status st = measure(ctx, p, err);
+  if (st == TN_OK) st = set_output(ctx, p, err);
+  if (st != TN_OK) return st;
+  p->blocks = (p->rows + LANES - 1) / LANES;
+  p->kernel = tn__gemm_kernel_find(TN__GEMM_F32, LANES, ctx->reproducible);
+  p->padded = (p->size + p->kernel->nr - 1) / p->kernel->nr * p->kernel->nr;
+  p->threads = ctx->threads > 0 ? ctx->threads : 1;
+  size_t slot_bytes, scratch;
+  slot none;
+  p->slot_floats = place_slot(p, NULL, &none);
+  if (!tn__size_mul(p->slot_floats, sizeof(float), &slot_bytes) || !tn__size_mul(slot_bytes, p->threads, &scratch))
+    return tn__no_memory(err, "attention", SIZE_MAX);
+  const double scores = (double)p->batch * (double)p->rows * (double)p->keys;
+  ctx->scratch_bytes = scratch;
+  ctx->cost_ns = scores * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
+  return TN_OK;
+}
+
+static void destroy_plan(void *plan) { tn__free(plan, ((attention_plan *)plan)->bytes); }
+
+/* ---- a block ---- */
+
+typedef struct run {
+  const attention_state *state;
+  const attention_plan *plan;
+  soften_fn soften;
+  const float *query, *key, *value;
+  tn_view *const *args;
+  float *out;
+  float *scratch;
+  atomic_bool *taken; /* by slot */
+} run;
+
+/* Where the matrices of a batch begin. */
+typedef struct place {
+  const float *query, *key, *value, *args[MOST_STEPS];
+  float *out;
+} place;
+
+static int64_t offset_of(const attention_plan *p, const matrices *m, int64_t batch)
+{
+  int64_t offset = 0;
+  for (int32_t d = p->rank - 3; d >= 0; d--) {
+    offset += batch % p->out.dims[d] * m->strides[d];
+    batch /= p->out.dims[d];
+  }
+  return offset;
+}
+
+static place find_place(const run *r, int64_t batch)
+{
+  const attention_plan *p = r->plan;
+  place at = { r->query + offset_of(p, &p->query, batch), r->key + offset_of(p, &p->key, batch),
+               r->value + offset_of(p, &p->value, batch), { NULL }, r->out + offset_of(p, &p->out, batch) };
+  for (uint32_t i = 0; i < r->state->n_steps; i++)
+    at.args[i] = (const float *)r->args[i]->data + offset_of(p, &p->args[i], batch);
+  return at;
+}
+
+/* Copies rows to panels, each with all columns of `width` rows, which are lanes: to[panel][column][lane]. Lanes past
+ * the last row are 0. */
+static void pack_rows(const float *from, int64_t row, int64_t column, int64_t rows, int64_t columns, int64_t lanes,
+                      int64_t width, float *to)
+{
+  for (int64_t i = 0; i < lanes; i++) {
+    float *panel = to + i / width * columns * width + i % width;
+    for (int64_t c = 0; c < columns; c++) panel[c * width] = i < rows ? from[i * row + c * column] : 0;
+  }
+}
+
+/* Copies values to panels of `width` columns: to[panel][key][column]. */
+static void pack_values(const attention_plan *p, const float *from, float *to)
+{
+  const int64_t width = p->kernel->nr, row = p->value.strides[p->rank - 2], column = p->value.strides[p->rank - 1];
+  for (int64_t c = 0; c < p->padded; c += width, to += p->keys * width) {
+    const int64_t n = p->size - c < width ? p->size - c : width;
+    for (int64_t k = 0; k < p->keys; k++) {
+      const float *line = from + k * row + c * column;
+      float *panel = to + k * width;
+      if (column == 1 && n == width) memcpy(panel, line, (size_t)width * sizeof(float));
+      else
+        for (int64_t i = 0; i < width; i++) panel[i] = i < n ? line[i * column] : 0;
+    }
+  }
+}
+
+static void make_scores(const attention_plan *p, const float *keys, int64_t n, int64_t rows, const slot *s)
+{
+  const int64_t row = p->key.strides[p->rank - 2], column = p->key.strides[p->rank - 1];
+  const tn__gemm_kernel *kernel = p->kernel;
+  tn__gemm_tile t = { .first = true,
+                      .columns = (rows + kernel->nr - 1) / kernel->nr * kernel->nr,
+                      .outer = 1,
+                      .inner = 1,
+                      .terms = p->depth,
+                      .step = column,
+                      .b_row = kernel->nr,
+                      .panel = p->depth * kernel->nr,
+                      .b = s->query };
+  if (p->depth == 0) memset(s->scores, 0, (size_t)(n * LANES) * sizeof(float));
+  for (int64_t k = 0; k < n && p->depth > 0; k += t.rows) {
+    t.rows = (int)(n - k < kernel->mr ? n - k : kernel->mr);
+    for (int i = 0; i < t.rows; i++) {
+      t.a[i] = keys + (k + i) * row;
+      t.c[i] = s->scores + (k + i) * LANES;
+    }
+    kernel->run(&t);
+  }
+}
+
+/* The elements of a step's argument for each score of a block. */
+static void spread(const float *arg, int64_t row, int64_t key, int64_t rows, int64_t keys, float *to)
+{
+  for (int64_t k = 0; k < keys; k++, arg += key, to += LANES) {
+    if (row == 0)
+      for (int64_t i = 0; i < LANES; i++) to[i] = *arg;
+    else
+      for (int64_t i = 0; i < LANES; i++) to[i] = i < rows ? arg[i * row] : 0;
+  }
+}
+
+static void apply_steps(const run *r, const place *at, int64_t first_row, int64_t rows, int64_t first_key, int64_t keys,
+                        const slot *s)
+{
+  for (uint32_t i = 0; i < r->state->n_steps; i++) {
+    const matrices *m = &r->plan->args[i];
+    const int64_t row = m->strides[r->plan->rank - 2], key = m->strides[r->plan->rank - 1], n = keys * LANES;
+    const float *arg = at->args[i] + first_row * row + first_key * key;
+    const int64_t flat = row != 0 || key != 0;
+    if (flat) {
+      spread(arg, row, key, rows, keys, s->spread);
+      arg = s->spread;
+    }
+    if (r->state->right[i]) r->state->steps[i](arg, flat, s->scores, 1, s->scores, n);
+    else r->state->steps[i](s->scores, 1, arg, flat, s->scores, n);
+  }
+}
+
+static void scale_sums(const attention_plan *p, int64_t rows, const float *factor, float *sums)
+{
+  for (int64_t i = 0; i < rows; i++)
+    if (factor[i] != 1)
+      for (int64_t c = 0; c < p->padded; c++) sums[i * p->padded + c] *= factor[i];
+}
+
+/* Panel by panel, so that each stays in the L1 cache; the rows in groups of about equal size. */
+static void add_values(const attention_plan *p, int64_t rows, int64_t first_key, int64_t keys, const slot *s)
+{
+  const tn__gemm_kernel *kernel = p->kernel;
+  const int64_t groups = (rows + kernel->mr - 1) / kernel->mr, most = (rows + groups - 1) / groups;
+  tn__gemm_tile t = { .first = first_key == 0, .columns = kernel->nr, .outer = 1, .inner = 1, .terms = keys,
+                      .step = LANES, .b_row = kernel->nr, .panel = p->keys * kernel->nr };
+  for (int64_t c = 0; c < p->padded; c += kernel->nr) {
+    t.b = s->values + c * p->keys + first_key * kernel->nr;
+    for (int64_t row = 0; row < rows; row += t.rows) {
+      t.rows = (int)(rows - row < most ? rows - row : most);
+      for (int i = 0; i < t.rows; i++) {
+        t.a[i] = s->scores + row + i;
+        t.c[i] = s->sums + (row + i) * p->padded + c;
+      }
+      kernel->run(&t);
+    }
+  }
+}
+
+/* A row whose scores are all -infinity has no result. */
+static void store(const attention_plan *p, const row_stats *stats, int64_t rows, const float *sums, float *out)
+{
+  const int64_t row = p->out.strides[p->rank - 2], column = p->out.strides[p->rank - 1];
+  for (int64_t i = 0; i < rows; i++, sums += p->padded) {
+    const float by = stats->most[i] == -INFINITY ? NAN : 1 / stats->sum[i];
+    float *to = out + i * row;
+    if (column == 1)
+      for (int64_t c = 0; c < p->size; c++) to[c] = sums[c] * by;
+    else
+      for (int64_t c = 0; c < p->size; c++) to[c * column] = sums[c] * by;
+  }
+}
+
+static void run_block(const run *r, const place *at, int64_t first, const slot *s)
+{
+  const attention_plan *p = r->plan;
+  const int64_t rows = p->rows - first < LANES ? p->rows - first : LANES;
+  const int64_t row = p->query.strides[p->rank - 2], key_row = p->key.strides[p->rank - 2];
+  row_stats stats = { .sum = { 0 } };
+  for (int i = 0; i < LANES; i++) stats.most[i] = -INFINITY;
+  pack_rows(at->query + first * row, row, p->query.strides[p->rank - 1], rows, p->depth, LANES, p->kernel->nr,
+            s->query);
+  for (int64_t key = 0, n; key < p->keys; key += n) {
+    n = p->keys - key < KEYS ? p->keys - key : KEYS;
+    make_scores(p, at->key + key * key_row, n, rows, s);
+    apply_steps(r, at, first, rows, key, n, s);
+    for (int64_t i = 0; i < rows; i += GROUP)
+      r->soften(s->scores + i, n, stats.most + i, stats.sum + i, stats.factor + i);
+    if (key > 0) scale_sums(p, rows, stats.factor, s->sums);
+    add_values(p, rows, key, n, s);
+  }
+  store(p, &stats, rows, s->sums, at->out + first * p->out.strides[p->rank - 2]);
+}
+
+/* ---- the kernel ---- */
+
+/* At most as many parts run at a time as there are slots. */
+static uint32_t take_slot(const run *r)
+{
+  for (uint32_t i = 0;; i = (i + 1) % r->plan->threads)
+    if (!atomic_exchange_explicit(&r->taken[i], true, memory_order_acquire)) return i;
+}
+
+/* Items are blocks of rows, matrix after matrix. */
+static void run_part(void *user, int64_t begin, int64_t end)
+{
+  const run *r = user;
+  const attention_plan *p = r->plan;
+  const uint32_t number = take_slot(r);
+  slot s;
+  place at = { NULL };
+  place_slot(p, r->scratch + number * p->slot_floats, &s);
+  for (int64_t i = begin; i < end; i++) {
+    if (i == begin || i % p->blocks == 0) {
+      at = find_place(r, i / p->blocks);
+      pack_values(p, at.value, s.values);
+    }
+    run_block(r, &at, i % p->blocks * LANES, &s);
+  }
+  atomic_store_explicit(&r->taken[number], false, memory_order_release);
+}
+
+static tn_status compute(tn_kernel_ctx *ctx)
+{
+  static const soften_fn softens[] = TN__FUSED_FNS(soften);
+  const attention_plan *p = ctx->shape_state;
+  const tn_view *out = ctx->outputs[0];
+  if (out->count == 0) return TN_OK;
+  if (p->keys == 0) {
+    memset(out->data, 0, (size_t)out->count * sizeof(float));
+    return TN_OK;
+  }
+  atomic_bool *taken = tn__zalloc(p->threads * sizeof *taken);
+  if (taken == NULL) return tn__no_memory(ctx->err, "attention", p->threads * sizeof *taken);
+  run r = { ctx->state, p, softens[tn__vectors_for(ctx->reproducible)], ctx->inputs[QUERY]->data,
+            ctx->inputs[KEY]->data, ctx->inputs[VALUE]->data, ctx->inputs + OPERANDS, out->data, ctx->scratch, taken };
+  const int64_t n = p->batch * p->blocks, parts = (int64_t)p->threads * PARTS_OF_THREAD;
+  const double cost = (double)LANES * (double)p->keys * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
+  tn_parallel_for(ctx, n, (n + parts - 1) / parts, cost, run_part, &r);
+  tn__free(taken, p->threads * sizeof *taken);
+  return TN_OK;
+}
+
+/* The size of a dimension that others broadcast; -1 if it is not known. */
+static int64_t joined(int64_t dim, int64_t other)
+{
+  if (dim > 1 || other > 1) return dim > other ? dim : other;
+  if (dim == 0 || other == 0) return dim < 0 || other < 0 ? -1 : 0;
+  return dim < 0 || other < 0 ? -1 : 1;
+}
+
+/* The dimensions of an input in canonical order; false if they do not fit a permutation. */
+static bool infer_matrices(const tn_infer_ctx *ctx, const perm *p, uint32_t i, int32_t rank, int64_t *dims)
+{
+  tn__shape s;
+  tn__infer_get(ctx, i, &s);
+  if (p->rank != 0 && p->rank != s.rank) return false;
+  for (int32_t d = 0; d < rank; d++) {
+    const int32_t at = d - (rank - s.rank);
+    dims[d] = at < 0 ? 1 : s.dims[p->rank == 0 ? at : p->at[at]];
+  }
+  return true;
+}
+
+static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
+{
+  const tn_operation *op = tn_infer_operation(ctx);
+  const uint32_t n = (uint32_t)tn_operation_n_inputs(op);
+  tn__shape s, out = { .rank = 0 };
+  perm perms[OPERANDS + 1] = { { 0 } };
+  static const char *const names[] = { "query_perm", "key_perm", "value_perm", "out_perm" };
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; i < n && out.rank >= 0; i++) {
+    tn__infer_get(ctx, i, &s);
+    out.rank = s.rank < 0 || s.rank > out.rank ? s.rank : out.rank;
+  }
+  for (int i = 0; st == TN_OK && i <= OPERANDS; i++) st = read_perm(op, names[i], &perms[i], err);
+  const perm *to = &perms[OPERANDS];
+  if (st != TN_OK || out.rank < 2 || (to->rank != 0 && to->rank != out.rank)) out.rank = -1;
+  int64_t all[TN_MAX_RANK], dims[TN_MAX_RANK];
+  const int32_t row = out.rank - 2;
+  for (int32_t d = 0; d < out.rank; d++) all[d] = 1;
+  for (uint32_t i = 0; i < n && out.rank >= 0; i++) {
+    static const perm none = { 0 };
+    if (!infer_matrices(ctx, i < OPERANDS ? &perms[i] : &none, i, out.rank, dims)) {
+      out.rank = -1;
+      break;
+    }
+    for (int32_t d = 0; d < row; d++) all[d] = joined(all[d], dims[d]);
+    if (i == QUERY || i >= OPERANDS) all[row] = joined(all[row], dims[row]);
+    if (i == VALUE) all[row + 1] = dims[row + 1];
+  }
+  for (int32_t d = 0; d < out.rank; d++) out.dims[to->rank == 0 ? d : to->at[d]] = all[d];
+  return st == TN_OK ? tn__infer_set(ctx, 0, &out, err) : st;
+}
+
+static const tn_op_def ops[] = {
+  { .struct_size = TN_OP_DEF_SIZE, .name = "_TnAttention", .inputs = "query: T, key: T, value: T, args: N * T",
+    .outputs = "out: T",
+    .attrs = "T: {float}; N: int >= 0; steps: list(string) = []; right: list(int) = []; query_perm: list(int) = []; "
+             "key_perm: list(int) = []; value_perm: list(int) = []; out_perm: list(int) = []",
+    .infer = infer, .summary = "softmax of scores times values, fused from the operations that exporters write" },
+};
+
+static const tn_kernel_def kernels[] = {
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "_TnAttention", .device = "CPU", .types = "T=float",
+    .name = "attention_cpu", .rank = TN_RANK_C, .create = create, .destroy = destroy, .prepare = prepare,
+    .destroy_shape_state = destroy_plan, .compute = compute },
+};
+
+TN_OP_FAMILY(attention)
