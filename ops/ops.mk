@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Families of ops, in folders by subject. FOLDER/NAME.c ends with TN_OP_FAMILY(NAME); the table of families is
-# generated from this list, so a new family needs its file and one line here. Helpers of one subject are in its folder,
+# generated from these two lists, so a new family needs its file and one line here. Helpers of one subject are in its folder,
 # those shared by several subjects in ops/kernel/.
 TN_OPS_FILES = \
   ops/array/broadcast_args.c \
@@ -71,25 +71,6 @@ TN_OPS_FILES = \
   ops/math/reduce.c \
   ops/math/scan.c \
   ops/math/special.c \
-  ops/nn/activation.c \
-  ops/nn/activation_grad.c \
-  ops/nn/batch_norm.c \
-  ops/nn/batch_norm_grad.c \
-  ops/nn/bias.c \
-  ops/nn/attention.c \
-  ops/nn/layer_norm.c \
-  ops/nn/loss.c \
-  ops/nn/lrn.c \
-  ops/nn/softmax.c \
-  ops/nn/conv/conv.c \
-  ops/nn/conv/conv3d.c \
-  ops/nn/conv/conv_grad.c \
-  ops/nn/conv/depthwise.c \
-  ops/nn/conv/dilation.c \
-  ops/nn/pool/pool.c \
-  ops/nn/pool/pool3d.c \
-  ops/nn/pool/pool_argmax.c \
-  ops/nn/pool/pool_grad.c \
   ops/ragged/ragged_cross.c \
   ops/ragged/ragged_gather.c \
   ops/ragged/ragged_range.c \
@@ -113,12 +94,6 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_attention.c \
   ops/rewrite/fuse_norm.c \
   ops/rewrite/fused.c \
-  ops/rnn/gru.c \
-  ops/rnn/gru_layer.c \
-  ops/rnn/lstm.c \
-  ops/rnn/lstm_cell.c \
-  ops/rnn/lstm_grad.c \
-  ops/rnn/lstm_layer.c \
   ops/segment/bincount.c \
   ops/segment/count_sparse.c \
   ops/segment/histogram.c \
@@ -175,6 +150,34 @@ TN_OPS_FILES = \
   ops/string/regex/string_regex.c \
   ops/string/unicode/string_unicode.c \
   ops/string/unicode/unicode_script.c
+
+# Families whose loops are worth more code (TN_OPS_OPT): networks spend their time in them.
+TN_OPS_LOOP_FILES = \
+  ops/nn/activation.c \
+  ops/nn/activation_grad.c \
+  ops/nn/batch_norm.c \
+  ops/nn/batch_norm_grad.c \
+  ops/nn/bias.c \
+  ops/nn/attention.c \
+  ops/nn/layer_norm.c \
+  ops/nn/loss.c \
+  ops/nn/lrn.c \
+  ops/nn/softmax.c \
+  ops/nn/conv/conv.c \
+  ops/nn/conv/conv3d.c \
+  ops/nn/conv/conv_grad.c \
+  ops/nn/conv/depthwise.c \
+  ops/nn/conv/dilation.c \
+  ops/nn/pool/pool.c \
+  ops/nn/pool/pool3d.c \
+  ops/nn/pool/pool_argmax.c \
+  ops/nn/pool/pool_grad.c \
+  ops/rnn/gru.c \
+  ops/rnn/gru_layer.c \
+  ops/rnn/lstm.c \
+  ops/rnn/lstm_cell.c \
+  ops/rnn/lstm_grad.c \
+  ops/rnn/lstm_layer.c
 
 # Helpers.
 TN_OPS_SHARED_FILES = \
@@ -261,44 +264,11 @@ TN_OPS_SHARED_FILES = \
   ops/kernel/move/strided.h \
   ops/kernel/move/strided_blocks.c \
   ops/kernel/move/strided_blocks.h \
-  ops/kernel/product/affine.c \
-  ops/kernel/product/affine.h \
-  ops/kernel/product/after_product.c \
-  ops/kernel/product/after_product.h \
-  ops/kernel/product/epilogue.c \
-  ops/kernel/product/epilogue.h \
-  ops/kernel/product/factors.c \
-  ops/kernel/product/factors.h \
-  ops/kernel/product/gemm.c \
-  ops/kernel/product/gemm.h \
-  ops/kernel/product/gemm_kernel.h \
-  ops/kernel/product/gemm_tile.h \
-  ops/kernel/product/gemm_tiles.c \
-  ops/kernel/product/product_loops.c \
-  ops/kernel/product/product_loops.h \
-  ops/kernel/reduce/reduce_loops.c \
-  ops/kernel/reduce/reduce_loops.h \
-  ops/kernel/reduce/reduce_plan.c \
-  ops/kernel/reduce/reduce_plan.h \
-  ops/kernel/window/volume.c \
-  ops/kernel/window/volume.h \
-  ops/kernel/window/window.c \
-  ops/kernel/window/window.h \
   ops/math/equation.c \
   ops/math/equation.h \
   ops/math/index_group.h \
   ops/math/special_functions.c \
   ops/math/special_functions.h \
-  ops/nn/channels.c \
-  ops/nn/channels.h \
-  ops/nn/norm_images.c \
-  ops/nn/norm_images.h \
-  ops/nn/conv/conv_product.c \
-  ops/nn/conv/conv_product.h \
-  ops/nn/conv/convolution.c \
-  ops/nn/conv/convolution.h \
-  ops/nn/pool/pooling.c \
-  ops/nn/pool/pooling.h \
   ops/ragged/ragged.c \
   ops/ragged/ragged.h \
   ops/random/philox.c \
@@ -312,12 +282,6 @@ TN_OPS_SHARED_FILES = \
   ops/rewrite/program_plan.c \
   ops/rewrite/steps.c \
   ops/rewrite/steps.h \
-  ops/rnn/cell_loops.c \
-  ops/rnn/cell_loops.h \
-  ops/rnn/gates.c \
-  ops/rnn/gates.h \
-  ops/rnn/recurrent.c \
-  ops/rnn/recurrent.h \
   ops/segment/segment_loops.c \
   ops/segment/segment_loops.h \
   ops/segment/segment_run.c \
@@ -380,12 +344,56 @@ TN_OPS_SHARED_FILES = \
   ops/string/unicode/unicode_script_table.c \
   ops/string/unicode/unicode_script_table.h
 
-noinst_LTLIBRARIES += ops/libops.la
+TN_OPS_SHARED_LOOP_FILES = \
+  ops/kernel/product/affine.c \
+  ops/kernel/product/affine.h \
+  ops/kernel/product/after_product.c \
+  ops/kernel/product/after_product.h \
+  ops/kernel/product/epilogue.c \
+  ops/kernel/product/epilogue.h \
+  ops/kernel/product/factors.c \
+  ops/kernel/product/factors.h \
+  ops/kernel/product/gemm.c \
+  ops/kernel/product/gemm.h \
+  ops/kernel/product/gemm_kernel.h \
+  ops/kernel/product/gemm_tile.h \
+  ops/kernel/product/gemm_tiles.c \
+  ops/kernel/product/product_loops.c \
+  ops/kernel/product/product_loops.h \
+  ops/kernel/reduce/reduce_loops.c \
+  ops/kernel/reduce/reduce_loops.h \
+  ops/kernel/reduce/reduce_plan.c \
+  ops/kernel/reduce/reduce_plan.h \
+  ops/kernel/window/volume.c \
+  ops/kernel/window/volume.h \
+  ops/kernel/window/window.c \
+  ops/kernel/window/window.h \
+  ops/nn/channels.c \
+  ops/nn/channels.h \
+  ops/nn/norm_images.c \
+  ops/nn/norm_images.h \
+  ops/nn/conv/conv_product.c \
+  ops/nn/conv/conv_product.h \
+  ops/nn/conv/convolution.c \
+  ops/nn/conv/convolution.h \
+  ops/nn/pool/pooling.c \
+  ops/nn/pool/pooling.h \
+  ops/rnn/cell_loops.c \
+  ops/rnn/cell_loops.h \
+  ops/rnn/gates.c \
+  ops/rnn/gates.h \
+  ops/rnn/recurrent.c \
+  ops/rnn/recurrent.h
+
+noinst_LTLIBRARIES += ops/libops.la ops/libloops.la
 ops_libops_la_SOURCES = $(TN_OPS_FILES) $(TN_OPS_SHARED_FILES)
 nodist_ops_libops_la_SOURCES = ops/ops_table.c
-ops_libops_la_CFLAGS = $(TN_CFLAGS) $(TN_OPS_OPT) $(TN_OPS_CFLAGS) $(TN_SANITIZE)
+ops_libops_la_CFLAGS = $(TN_CFLAGS) $(TN_OPT) $(TN_OPS_CFLAGS) $(TN_SANITIZE)
+ops_libops_la_LIBADD = ops/libloops.la
+ops_libloops_la_SOURCES = $(TN_OPS_LOOP_FILES) $(TN_OPS_SHARED_LOOP_FILES)
+ops_libloops_la_CFLAGS = $(TN_CFLAGS) $(TN_OPS_OPT) $(TN_OPS_CFLAGS) $(TN_SANITIZE)
 EXTRA_ops_libops_la_DEPENDENCIES = $(top_srcdir)/ops/ops.mk
 CLEANFILES += ops/ops_table.c
 
 ops/ops_table.c: $(top_srcdir)/ops/ops.mk $(top_srcdir)/build-aux/gen-table.sh
-	$(TN_GEN_TABLE) ops $(TN_OPS_FILES) >$@.tmp && mv -f $@.tmp $@
+	$(TN_GEN_TABLE) ops $(TN_OPS_FILES) $(TN_OPS_LOOP_FILES) >$@.tmp && mv -f $@.tmp $@

@@ -316,8 +316,8 @@ void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const 
 #define TN__HEAVY_FNS_OF_SIGNED(op, from) TN__HEAVY_FNS_PLAIN(op, from)
 #define TN__UNARY_HEAVY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__HEAVY_FNS_, TN__K_##from)(op, from))
 
-/* For expressions whose form for fused loops is EXPR_op_fused. Float has loops of all kinds, half and bfloat16 use them,
- * and other types have the baseline loop only. */
+/* For expressions whose form for fused loops is EXPR_op_fused. Float has loops of all kinds, half and bfloat16 use
+ * them, and other types have the baseline loop only. */
 #define TN__UNARY_FUSED_LOOP(op, from, to) TN__UNARY_FUSED_LOOP_##from(op, from, to)
 #define TN__UNARY_FUSED_LOOP_f32(op, from, to)    \
   TN__UNARY_LOOP_NARROW(op, from, to)             \
@@ -335,12 +335,13 @@ void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const 
 #define TN__UNARY_FUSED_LOOP_c128 TN__UNARY_LOOP_NARROW
 #define TN__UNARY_FUSED_LOOP_vf16(op, from, to) TN__UNARY_FUSED_VIA(op, from, to)
 #define TN__UNARY_FUSED_LOOP_vbf16(op, from, to) TN__UNARY_FUSED_VIA(op, from, to)
-#define TN__UNARY_FUSED_VIA(op, from, to)                                                   \
-  TN__UNARY_VIA(op, from, to, TN__FUSED_FNS(op##_f32))                                      \
-  static void op##_##from##_fused(const void *x, void *out, int64_t n)                      \
-  {                                                                                         \
-    static const tn__unary_fn fn[] = TN__FUSED_FNS(op##_f32);                               \
-    tn__unary_via_float(&TN__FORMAT_##from, fn[tn__vectors_for(false)], x, out, sizeof(tn__S_##to) == 2, n); \
+#define TN__UNARY_FUSED_VIA(op, from, to)                                                                \
+  TN__UNARY_VIA(op, from, to, TN__FUSED_FNS(op##_f32))                                                   \
+  static void op##_##from##_fused(const void *x, void *out, int64_t n)                                   \
+  {                                                                                                      \
+    static const tn__unary_fn fns[] = TN__FUSED_FNS(op##_f32);                                           \
+    const tn__unary_fn fn = fns[tn__vectors_for(false)];                                                 \
+    tn__unary_via_float(&TN__FORMAT_##from, fn, x, out, sizeof(tn__S_##to) == 2, n);                     \
   }
 #define TN__UNARY_FUSED_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__UNARY_FUSED_FNS_##from(op, from))
 #define TN__UNARY_FUSED_FNS_f32(op, from) TN__FUSED_FNS(op##_##from)

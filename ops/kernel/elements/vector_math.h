@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exp, log, tanh and sigmoid of float without calls and branches, so that loops around them vectorise on the
  * baseline of every architecture. NAME_by(fused, x) multiplies and adds at once if the constant `fused` is 1; NAME(x)
- * is NAME_by(0, x), which has the same bits everywhere. Maximum errors in units in the last place, measured at every third float: exp
- * 0.97, log 0.84, tanh 1.34, sigmoid 1.88 (tests/ops/kernel/vector_math.c). NaN stays NaN; infinities and overflow give
- * the same results as libm; subnormal results are rounded once. The polynomials are minimax fits to the relative
- * error of the result. */
+ * is NAME_by(0, x), which has the same bits everywhere. Maximum errors in units in the last place, measured at every
+ * third float: exp 0.97, log 0.84, tanh 1.34, sigmoid 1.88 (tests/ops/kernel/vector_math.c). NaN stays NaN; infinities
+ * and overflow give the same results as libm; subnormal results are rounded once. The polynomials are minimax fits to
+ * the relative error of the result. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_VECTOR_MATH_H
 #define TN_OPS_KERNEL_ELEMENTS_VECTOR_MATH_H
 

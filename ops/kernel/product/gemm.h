@@ -65,8 +65,8 @@ struct tn__gemm_then {
 
 typedef struct tn__gemm_kernel tn__gemm_kernel;
 
-/* The caller sets sizes, strides (in elements), rows or windows, packed, serial and reproducible. tn__gemm_plan_choose sets the rest,
- * except `groups`. */
+/* The caller sets sizes, strides (in elements), rows or windows, packed, serial and reproducible. tn__gemm_plan_choose
+ * sets the rest, except `groups`. */
 typedef struct tn__gemm_plan {
   tn__gemm_type type;
   int64_t m, n, k;      /* may be 0 */

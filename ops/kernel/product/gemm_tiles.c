@@ -159,8 +159,8 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define GET(from, n) _mm256_maskload_pd(from, lanes_64(n))
 #include <ops/kernel/product/gemm_tile.h>
 
-/* All kernels for AVX-512 multiply and add at once. With 32 registers, one vector per row is best: numbers of A are memory operands of the multiplication, and many
- * rows share each vector loaded from B. */
+/* All kernels for AVX-512 multiply and add at once. With 32 registers, one vector per row is best: numbers of A are
+ * memory operands of the multiplication, and many rows share each vector loaded from B. */
 #define REAL float
 #define VBYTES 64
 #define VECTORS 1
