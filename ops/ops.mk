@@ -158,11 +158,11 @@ TN_OPS_LOOP_FILES = \
   ops/nn/batch_norm.c \
   ops/nn/batch_norm_grad.c \
   ops/nn/bias.c \
-  ops/nn/attention.c \
   ops/nn/layer_norm.c \
   ops/nn/loss.c \
   ops/nn/lrn.c \
   ops/nn/softmax.c \
+  ops/nn/attention/attention.c \
   ops/nn/conv/conv.c \
   ops/nn/conv/conv3d.c \
   ops/nn/conv/conv_grad.c \

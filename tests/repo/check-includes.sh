@@ -69,6 +69,7 @@ ops/example          | @kernel ops/string ops/string/unicode core/formats
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
+ops/nn/attention     | @kernel ops/kernel/product
 ops/nn/conv          | @kernel ops/kernel/window ops/kernel/product
 ops/nn/pool          | @kernel ops/kernel/window
 ops/ragged           | @kernel ops/kernel/move ops/sparse

@@ -566,8 +566,9 @@ static bool infer_matrices(const tn_infer_ctx *ctx, const perm *p, uint32_t i, i
   tn__infer_get(ctx, i, &s);
   if (p->rank != 0 && p->rank != s.rank) return false;
   for (int32_t d = 0; d < rank; d++) {
-    const int32_t at = d - (rank - s.rank);
-    dims[d] = at < 0 ? 1 : s.dims[p->rank == 0 ? at : p->at[at]];
+    int32_t at = d - (rank - s.rank);
+    if (at >= 0 && p->rank != 0) at = p->at[at];
+    dims[d] = at < 0 ? 1 : s.dims[at];
   }
   return true;
 }
