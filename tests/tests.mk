@@ -16,7 +16,6 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/bench/bench_child \
   tests/compile/inline \
   tests/compile/attention \
-  tests/compile/attention \
   tests/compile/layers \
   tests/compile/nested_loops \
   tests/compile/passes \

@@ -300,6 +300,8 @@ tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   sizes z;
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.y, z.rank)) return dnn_declined(err, "fused tensors of other shapes");
+  if (ctx->inputs[0].dtype == TN_FLOAT && !s->depthwise && !dnn_multiplies_faster())
+    return dnn_declined(err, "a processor on which the library's own convolutions are as fast");
   if (as_product(&z, s, ctx) ? dnn_product_is_small(z.rows, z.filter[z.rank - 2], z.filter[z.rank - 1])
                              : is_slow(&z, s->depthwise) || is_slow_forward(&z, s->depthwise, ctx->inputs[0].dtype))
     return dnn_declined(err, "a convolution this small");

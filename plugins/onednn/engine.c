@@ -6,6 +6,8 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dnnl_engine_t engine;
@@ -102,6 +104,16 @@ bool dnn_fused_is_faster(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
   return !__builtin_cpu_is("amd");
+#else
+  return true;
+#endif
+}
+
+bool dnn_multiplies_faster(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+  const char *all = getenv("TENON_ONEDNN_ALL");
+  return !__builtin_cpu_supports("fma") || dnn_packs_weights() || (all != NULL && strcmp(all, "1") == 0);
 #else
   return true;
 #endif

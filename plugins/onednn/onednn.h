@@ -34,10 +34,12 @@ dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type);
 dnnl_data_type_t dnn_type(tn_dtype dtype);
 /* Whether this processor has special instructions for products of this dtype. */
 bool dnn_type_is_fast(tn_dtype dtype);
-/* Whether a fused multiply-add takes no longer on this processor than a multiplication or an addition. The library's
- * own loops, whose results have the same bits on all processors, round after the multiplication, and take twice as
- * long there. AMD processors have separate units for the two. */
+/* Whether the processor's vendor is one on which few products by constants are faster here. Measured before the
+ * library's own loops had fused multiply-adds: on AMD's processors the two ways took the same time. */
 bool dnn_fused_is_faster(void);
+/* Whether products and forward convolutions of float can be faster than in the library's own loops: with AVX-512 or on
+ * other architectures. The variable TENON_ONEDNN_ALL=1 says so for any processor. */
+bool dnn_multiplies_faster(void);
 /* Whether products by constants read them in a layout of their own. */
 bool dnn_packs_weights(void);
 

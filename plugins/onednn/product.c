@@ -317,6 +317,8 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.shape, z.rank))
     return dnn_declined(err, "fused tensors of other shapes");
+  if (ctx->inputs[0].dtype == TN_FLOAT && !dnn_multiplies_faster())
+    return dnn_declined(err, "a processor on which the library's own products are as fast");
   if (ctx->inputs[0].dtype != TN_FLOAT ? z.products < SMALL_SHORT : is_small(&z, tn_prepare_is_constant(ctx, 1)))
     return dnn_declined(err, "a product that the library's own kernel computes faster");
   if (dnn_too_long(cost_of(&z), parts_of(ctx, s, &z)))
