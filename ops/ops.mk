@@ -3,6 +3,82 @@
 # generated from these two lists, so a new family needs its file and one line here. Helpers of one subject are in its folder,
 # those shared by several subjects in ops/kernel/.
 TN_OPS_FILES = \
+  ops/checkpoint/checkpoint_merge.c \
+  ops/checkpoint/checkpoint_remap.c \
+  ops/checkpoint/checkpoint_restore.c \
+  ops/checkpoint/checkpoint_save.c \
+  ops/control/control_flow.c \
+  ops/control/function_loops.c \
+  ops/control/functions.c \
+  ops/control/messages.c \
+  ops/control/optional.c \
+  ops/example/example_json.c \
+  ops/example/example_parse.c \
+  ops/example/example_sequence.c \
+  ops/example/example_sequence_single.c \
+  ops/example/sparse_serialize.c \
+  ops/ragged/ragged_cross.c \
+  ops/ragged/ragged_gather.c \
+  ops/ragged/ragged_range.c \
+  ops/ragged/ragged_sparse.c \
+  ops/ragged/ragged_tensor.c \
+  ops/ragged/ragged_variant.c \
+  ops/rewrite/algebra.c \
+  ops/rewrite/dense.c \
+  ops/rewrite/elementwise_program.c \
+  ops/rewrite/fuse.c \
+  ops/rewrite/fuse_attention.c \
+  ops/rewrite/fuse_elementwise.c \
+  ops/rewrite/fuse_gru.c \
+  ops/rewrite/fuse_gru_layer.c \
+  ops/rewrite/fuse_lstm.c \
+  ops/rewrite/fuse_lstm_layer.c \
+  ops/rewrite/fuse_norm.c \
+  ops/rewrite/fused.c \
+  ops/sparse/sparse_cross.c \
+  ops/sparse/sparse_dense.c \
+  ops/sparse/sparse_fill.c \
+  ops/sparse/sparse_join.c \
+  ops/sparse/sparse_maps.c \
+  ops/sparse/sparse_merge.c \
+  ops/sparse/sparse_order.c \
+  ops/sparse/sparse_product.c \
+  ops/sparse/sparse_reduce.c \
+  ops/sparse/sparse_slice.c \
+  ops/state/list/tensor_array.c \
+  ops/state/list/tensor_array_pieces.c \
+  ops/state/list/tensor_list.c \
+  ops/state/list/tensor_list_concat.c \
+  ops/state/list/tensor_list_pieces.c \
+  ops/state/list/tensor_list_values.c \
+  ops/state/queue/barriers.c \
+  ops/state/queue/queue_ops.c \
+  ops/state/queue/queues.c \
+  ops/state/queue/stacks.c \
+  ops/state/queue/staging.c \
+  ops/state/queue/staging_maps.c \
+  ops/state/table/files.c \
+  ops/state/table/table_init.c \
+  ops/state/table/table_lookup.c \
+  ops/state/table/tables.c \
+  ops/string/edit_distance.c \
+  ops/string/string_csv.c \
+  ops/string/string_format.c \
+  ops/string/string_join.c \
+  ops/string/string_ngrams.c \
+  ops/string/string_numbers.c \
+  ops/string/string_parts.c \
+  ops/string/string_raw.c \
+  ops/string/string_tensors.c \
+  ops/string/strings.c \
+  ops/string/hash/string_fingerprint.c \
+  ops/string/hash/string_hash.c \
+  ops/string/regex/string_regex.c \
+  ops/string/unicode/string_unicode.c \
+  ops/string/unicode/unicode_script.c
+
+# Families whose loops are worth more code (TN_OPS_OPT).
+TN_OPS_LOOP_FILES = \
   ops/array/broadcast_args.c \
   ops/array/concat.c \
   ops/array/constants.c \
@@ -39,20 +115,6 @@ TN_OPS_FILES = \
   ops/audio/audio.c \
   ops/audio/audio_mfcc.c \
   ops/audio/audio_spectrogram.c \
-  ops/checkpoint/checkpoint_merge.c \
-  ops/checkpoint/checkpoint_remap.c \
-  ops/checkpoint/checkpoint_restore.c \
-  ops/checkpoint/checkpoint_save.c \
-  ops/control/control_flow.c \
-  ops/control/function_loops.c \
-  ops/control/functions.c \
-  ops/control/messages.c \
-  ops/control/optional.c \
-  ops/example/example_json.c \
-  ops/example/example_parse.c \
-  ops/example/example_sequence.c \
-  ops/example/example_sequence_single.c \
-  ops/example/sparse_serialize.c \
   ops/image/crop_and_resize.c \
   ops/image/crop_and_resize_grad.c \
   ops/image/non_max_suppression.c \
@@ -71,88 +133,6 @@ TN_OPS_FILES = \
   ops/math/reduce.c \
   ops/math/scan.c \
   ops/math/special.c \
-  ops/ragged/ragged_cross.c \
-  ops/ragged/ragged_gather.c \
-  ops/ragged/ragged_range.c \
-  ops/ragged/ragged_sparse.c \
-  ops/ragged/ragged_tensor.c \
-  ops/ragged/ragged_variant.c \
-  ops/random/multinomial.c \
-  ops/random/random.c \
-  ops/random/random_rates.c \
-  ops/random/random_stateless.c \
-  ops/random/shuffle.c \
-  ops/rewrite/algebra.c \
-  ops/rewrite/dense.c \
-  ops/rewrite/elementwise_program.c \
-  ops/rewrite/fuse.c \
-  ops/rewrite/fuse_elementwise.c \
-  ops/rewrite/fuse_gru.c \
-  ops/rewrite/fuse_gru_layer.c \
-  ops/rewrite/fuse_lstm.c \
-  ops/rewrite/fuse_lstm_layer.c \
-  ops/rewrite/fuse_attention.c \
-  ops/rewrite/fuse_norm.c \
-  ops/rewrite/fused.c \
-  ops/segment/bincount.c \
-  ops/segment/count_sparse.c \
-  ops/segment/histogram.c \
-  ops/segment/segment.c \
-  ops/segment/sparse_segment.c \
-  ops/segment/sparse_segment_grad.c \
-  ops/segment/unsorted_segment.c \
-  ops/sparse/sparse_cross.c \
-  ops/sparse/sparse_dense.c \
-  ops/sparse/sparse_fill.c \
-  ops/sparse/sparse_join.c \
-  ops/sparse/sparse_maps.c \
-  ops/sparse/sparse_merge.c \
-  ops/sparse/sparse_order.c \
-  ops/sparse/sparse_product.c \
-  ops/sparse/sparse_reduce.c \
-  ops/sparse/sparse_slice.c \
-  ops/state/list/tensor_array.c \
-  ops/state/list/tensor_array_pieces.c \
-  ops/state/list/tensor_list.c \
-  ops/state/list/tensor_list_concat.c \
-  ops/state/list/tensor_list_pieces.c \
-  ops/state/list/tensor_list_values.c \
-  ops/state/queue/barriers.c \
-  ops/state/queue/queue_ops.c \
-  ops/state/queue/queues.c \
-  ops/state/queue/stacks.c \
-  ops/state/queue/staging.c \
-  ops/state/queue/staging_maps.c \
-  ops/state/table/files.c \
-  ops/state/table/table_init.c \
-  ops/state/table/table_lookup.c \
-  ops/state/table/tables.c \
-  ops/state/variable/read_reference.c \
-  ops/state/variable/training.c \
-  ops/state/variable/variables.c \
-  ops/state/variable/variables_add.c \
-  ops/state/variable/variables_resource.c \
-  ops/state/variable/variables_scatter.c \
-  ops/state/variable/variables_slice.c \
-  ops/state/variable/variables_temporary.c \
-  ops/string/edit_distance.c \
-  ops/string/string_csv.c \
-  ops/string/string_format.c \
-  ops/string/string_join.c \
-  ops/string/string_ngrams.c \
-  ops/string/string_numbers.c \
-  ops/string/string_parts.c \
-  ops/string/string_raw.c \
-  ops/string/string_tensors.c \
-  ops/string/strings.c \
-  ops/string/hash/string_fingerprint.c \
-  ops/string/hash/string_hash.c \
-  ops/string/regex/string_regex.c \
-  ops/string/unicode/string_unicode.c \
-  ops/string/unicode/unicode_script.c
-
-# Families whose loops are worth more code (TN_OPS_OPT): networks spend their time in them.
-TN_OPS_LOOP_FILES = \
   ops/nn/activation.c \
   ops/nn/activation_grad.c \
   ops/nn/batch_norm.c \
@@ -172,19 +152,35 @@ TN_OPS_LOOP_FILES = \
   ops/nn/pool/pool3d.c \
   ops/nn/pool/pool_argmax.c \
   ops/nn/pool/pool_grad.c \
+  ops/random/multinomial.c \
+  ops/random/random.c \
+  ops/random/random_rates.c \
+  ops/random/random_stateless.c \
+  ops/random/shuffle.c \
   ops/rnn/gru.c \
   ops/rnn/gru_layer.c \
   ops/rnn/lstm.c \
   ops/rnn/lstm_cell.c \
   ops/rnn/lstm_grad.c \
-  ops/rnn/lstm_layer.c
+  ops/rnn/lstm_layer.c \
+  ops/segment/bincount.c \
+  ops/segment/count_sparse.c \
+  ops/segment/histogram.c \
+  ops/segment/segment.c \
+  ops/segment/sparse_segment.c \
+  ops/segment/sparse_segment_grad.c \
+  ops/segment/unsorted_segment.c \
+  ops/state/variable/read_reference.c \
+  ops/state/variable/training.c \
+  ops/state/variable/variables.c \
+  ops/state/variable/variables_add.c \
+  ops/state/variable/variables_resource.c \
+  ops/state/variable/variables_scatter.c \
+  ops/state/variable/variables_slice.c \
+  ops/state/variable/variables_temporary.c
 
 # Helpers.
 TN_OPS_SHARED_FILES = \
-  ops/audio/fft.c \
-  ops/audio/fft.h \
-  ops/audio/wav.c \
-  ops/audio/wav.h \
   ops/checkpoint/prefix.c \
   ops/checkpoint/prefix.h \
   ops/control/function_calls.c \
@@ -201,6 +197,74 @@ TN_OPS_SHARED_FILES = \
   ops/example/messages.h \
   ops/example/values.c \
   ops/example/values.h \
+  ops/ragged/ragged.c \
+  ops/ragged/ragged.h \
+  ops/rewrite/program.c \
+  ops/rewrite/program.h \
+  ops/rewrite/program_affine.c \
+  ops/rewrite/program_plan.c \
+  ops/rewrite/sizes.c \
+  ops/rewrite/steps.c \
+  ops/rewrite/steps.h \
+  ops/sparse/cross.c \
+  ops/sparse/cross.h \
+  ops/sparse/sparse.c \
+  ops/sparse/sparse.h \
+  ops/state/list/tensor_array_ops.c \
+  ops/state/list/tensor_array_ops.h \
+  ops/state/list/tensor_array_store.c \
+  ops/state/list/tensor_array_store.h \
+  ops/state/list/tensor_list_ops.c \
+  ops/state/list/tensor_list_ops.h \
+  ops/state/list/tensor_list_store.c \
+  ops/state/list/tensor_list_store.h \
+  ops/state/queue/queue.c \
+  ops/state/queue/queue.h \
+  ops/state/queue/queue_spec.c \
+  ops/state/queue/queue_spec.h \
+  ops/state/queue/queue_step.c \
+  ops/state/queue/queue_step.h \
+  ops/state/queue/queue_store.c \
+  ops/state/queue/queue_store.h \
+  ops/state/queue/staging_area.c \
+  ops/state/queue/staging_area.h \
+  ops/state/queue/staging_map.c \
+  ops/state/queue/staging_map.h \
+  ops/state/queue/waiting.c \
+  ops/state/queue/waiting.h \
+  ops/state/table/table.c \
+  ops/state/table/table.h \
+  ops/state/table/table_buckets.c \
+  ops/state/table/table_buckets.h \
+  ops/state/table/table_file.c \
+  ops/state/table/table_file.h \
+  ops/state/table/table_rows.c \
+  ops/state/table/table_rows.h \
+  ops/string/string_number.c \
+  ops/string/string_number.h \
+  ops/string/string_path.c \
+  ops/string/string_path.h \
+  ops/string/string_proto.c \
+  ops/string/string_proto.h \
+  ops/string/summary.c \
+  ops/string/summary.h \
+  ops/string/hash/fingerprint.c \
+  ops/string/hash/fingerprint.h \
+  ops/string/regex/regex.c \
+  ops/string/regex/regex.h \
+  ops/string/regex/regex_match.c \
+  ops/string/regex/regex_set.c \
+  ops/string/unicode/string_case.c \
+  ops/string/unicode/string_case.h \
+  ops/string/unicode/string_case_table.c \
+  ops/string/unicode/unicode_script_table.c \
+  ops/string/unicode/unicode_script_table.h
+
+TN_OPS_SHARED_LOOP_FILES = \
+  ops/audio/fft.c \
+  ops/audio/fft.h \
+  ops/audio/wav.c \
+  ops/audio/wav.h \
   ops/image/resize.c \
   ops/image/resize.h \
   ops/image/resize_boxes.c \
@@ -264,87 +328,6 @@ TN_OPS_SHARED_FILES = \
   ops/kernel/move/strided.h \
   ops/kernel/move/strided_blocks.c \
   ops/kernel/move/strided_blocks.h \
-  ops/math/equation.c \
-  ops/math/equation.h \
-  ops/math/index_group.h \
-  ops/math/special_functions.c \
-  ops/math/special_functions.h \
-  ops/ragged/ragged.c \
-  ops/ragged/ragged.h \
-  ops/random/philox.c \
-  ops/random/philox.h \
-  ops/random/random_fill.c \
-  ops/random/random_source.c \
-  ops/random/random_source.h \
-  ops/rewrite/program.c \
-  ops/rewrite/program.h \
-  ops/rewrite/program_affine.c \
-  ops/rewrite/program_plan.c \
-  ops/rewrite/steps.c \
-  ops/rewrite/steps.h \
-  ops/segment/segment_loops.c \
-  ops/segment/segment_loops.h \
-  ops/segment/segment_run.c \
-  ops/sparse/cross.c \
-  ops/sparse/cross.h \
-  ops/sparse/sparse.c \
-  ops/sparse/sparse.h \
-  ops/state/list/tensor_array_ops.c \
-  ops/state/list/tensor_array_ops.h \
-  ops/state/list/tensor_array_store.c \
-  ops/state/list/tensor_array_store.h \
-  ops/state/list/tensor_list_ops.c \
-  ops/state/list/tensor_list_ops.h \
-  ops/state/list/tensor_list_store.c \
-  ops/state/list/tensor_list_store.h \
-  ops/state/queue/queue.c \
-  ops/state/queue/queue.h \
-  ops/state/queue/queue_spec.c \
-  ops/state/queue/queue_spec.h \
-  ops/state/queue/queue_step.c \
-  ops/state/queue/queue_step.h \
-  ops/state/queue/queue_store.c \
-  ops/state/queue/queue_store.h \
-  ops/state/queue/staging_area.c \
-  ops/state/queue/staging_area.h \
-  ops/state/queue/staging_map.c \
-  ops/state/queue/staging_map.h \
-  ops/state/queue/waiting.c \
-  ops/state/queue/waiting.h \
-  ops/state/table/table.c \
-  ops/state/table/table.h \
-  ops/state/table/table_buckets.c \
-  ops/state/table/table_buckets.h \
-  ops/state/table/table_file.c \
-  ops/state/table/table_file.h \
-  ops/state/table/table_rows.c \
-  ops/state/table/table_rows.h \
-  ops/state/variable/optimiser.c \
-  ops/state/variable/optimiser.h \
-  ops/state/variable/optimiser_rules.c \
-  ops/state/variable/variable.c \
-  ops/state/variable/variable.h \
-  ops/string/string_number.c \
-  ops/string/string_number.h \
-  ops/string/string_path.c \
-  ops/string/string_path.h \
-  ops/string/string_proto.c \
-  ops/string/string_proto.h \
-  ops/string/summary.c \
-  ops/string/summary.h \
-  ops/string/hash/fingerprint.c \
-  ops/string/hash/fingerprint.h \
-  ops/string/regex/regex.c \
-  ops/string/regex/regex.h \
-  ops/string/regex/regex_match.c \
-  ops/string/regex/regex_set.c \
-  ops/string/unicode/string_case.c \
-  ops/string/unicode/string_case.h \
-  ops/string/unicode/string_case_table.c \
-  ops/string/unicode/unicode_script_table.c \
-  ops/string/unicode/unicode_script_table.h
-
-TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/product/affine.c \
   ops/kernel/product/affine.h \
   ops/kernel/product/after_product.c \
@@ -368,6 +351,11 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/window/volume.h \
   ops/kernel/window/window.c \
   ops/kernel/window/window.h \
+  ops/math/equation.c \
+  ops/math/equation.h \
+  ops/math/index_group.h \
+  ops/math/special_functions.c \
+  ops/math/special_functions.h \
   ops/nn/channels.c \
   ops/nn/channels.h \
   ops/nn/norm_images.c \
@@ -378,12 +366,25 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/nn/conv/convolution.h \
   ops/nn/pool/pooling.c \
   ops/nn/pool/pooling.h \
+  ops/random/philox.c \
+  ops/random/philox.h \
+  ops/random/random_fill.c \
+  ops/random/random_source.c \
+  ops/random/random_source.h \
   ops/rnn/cell_loops.c \
   ops/rnn/cell_loops.h \
   ops/rnn/gates.c \
   ops/rnn/gates.h \
   ops/rnn/recurrent.c \
-  ops/rnn/recurrent.h
+  ops/rnn/recurrent.h \
+  ops/segment/segment_loops.c \
+  ops/segment/segment_loops.h \
+  ops/segment/segment_run.c \
+  ops/state/variable/optimiser.c \
+  ops/state/variable/optimiser.h \
+  ops/state/variable/optimiser_rules.c \
+  ops/state/variable/variable.c \
+  ops/state/variable/variable.h
 
 noinst_LTLIBRARIES += ops/libops.la ops/libloops.la
 ops_libops_la_SOURCES = $(TN_OPS_FILES) $(TN_OPS_SHARED_FILES)

@@ -85,7 +85,7 @@ DIVISION_UNSIGNED(uint64_t, u64)
     T r = fmod_(x, y);                                                                       \
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;                                         \
   }                                                                                          \
-  static inline T pow_of_##d(T x, T y, bool *bad) { return pow_(x, y); }
+  TN__INLINED T pow_of_##d(T x, T y, bool *bad) { return pow_(x, y); }
 DIVISION_FLOAT(float, f, fmodf, tn__powf, f32)
 DIVISION_FLOAT(double, d, fmod, pow, f64)
 DIVISION_FLOAT(float, f, fmodf, tn__powf, f16)

@@ -8,7 +8,7 @@
 /* ---- float functions without calls, so that loops vectorise ---- */
 
 /* exp(x) for x <= 0; NaN stays NaN. Results below e^-87, about the smallest normal number, are 0. */
-static inline float exp_f(float x)
+TN__INLINED float exp_f(float x)
 {
   const float shift = 0x1.8p23f; /* adding it rounds to an integer in the low bits */
   float shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
@@ -24,7 +24,7 @@ static inline float exp_f(float x)
 }
 
 /* log(1 + y) for y in [0, 1], computed as 2 atanh(y / (2 + y)). */
-static inline float log1p_f(float y)
+TN__INLINED float log1p_f(float y)
 {
   float s = y / (2 + y), q = s * s;
   float p = 1.0f / 13 + q * (1.0f / 15);
@@ -36,10 +36,10 @@ static inline float log1p_f(float y)
   return 2 * (s + s * (q * p));
 }
 
-static inline float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
+TN__INLINED float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
 static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
 /* Beyond the limit on either side TensorFlow drops a term, which affects bfloat16. */
-static inline float softplus_f(float x, float limit)
+TN__INLINED float softplus_f(float x, float limit)
 {
   float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e), below = x < -limit ? e : y;
   return x > limit ? x : below;

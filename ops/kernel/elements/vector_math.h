@@ -104,10 +104,10 @@ TN__INLINED float tn__sigmoidf_by(const int fused, float x)
 
 #undef MADD
 
-static inline float tn__expf(float x) { return tn__expf_by(0, x); }
-static inline float tn__expf_within(float x) { return tn__expf_within_by(0, x); }
-static inline float tn__logf(float x) { return tn__logf_by(0, x); }
-static inline float tn__tanhf(float x) { return tn__tanhf_by(0, x); }
-static inline float tn__sigmoidf(float x) { return tn__sigmoidf_by(0, x); }
+TN__INLINED float tn__expf(float x) { return tn__expf_by(0, x); }
+TN__INLINED float tn__expf_within(float x) { return tn__expf_within_by(0, x); }
+TN__INLINED float tn__logf(float x) { return tn__logf_by(0, x); }
+TN__INLINED float tn__tanhf(float x) { return tn__tanhf_by(0, x); }
+TN__INLINED float tn__sigmoidf(float x) { return tn__sigmoidf_by(0, x); }
 
 #endif

@@ -47,11 +47,11 @@ TN__INLINED float tn__erfcf_by(const int fused, float x)
 
 #undef MADD
 
-static inline float tn__erff(float x) { return tn__erff_by(0, x); }
-static inline float tn__erfcf(float x) { return tn__erfcf_by(0, x); }
+TN__INLINED float tn__erff(float x) { return tn__erff_by(0, x); }
+TN__INLINED float tn__erfcf(float x) { return tn__erfcf_by(0, x); }
 
 /* x times a function of w = -log(1 - x^2), in two ranges: of w up to 5, of its square root beyond. */
-static inline float tn__erfinvf(float x)
+TN__INLINED float tn__erfinvf(float x)
 {
   double wide = x, w = -tn__wide_log1p(-wide * wide);
   double c = w - 2.5, s = sqrt(w) - 3;

@@ -21,7 +21,7 @@ TN__INLINED float tn__expm1f_by(const int fused, float x)
   return x == 0 ? x : result;
 }
 
-static inline float tn__expm1f(float x) { return tn__expm1f_by(0, x); }
+TN__INLINED float tn__expm1f(float x) { return tn__expm1f_by(0, x); }
 
 TN__INLINED float tn__log1pf_by(const int fused, float x)
 {
@@ -31,10 +31,10 @@ TN__INLINED float tn__log1pf_by(const int fused, float x)
   return x < INFINITY ? r : x;
 }
 
-static inline float tn__log1pf(float x) { return tn__log1pf_by(0, x); }
+TN__INLINED float tn__log1pf(float x) { return tn__log1pf_by(0, x); }
 
 /* e^a / 2 for a >= 0 or NaN */
-static inline float tn__half_exp(float a)
+TN__INLINED float tn__half_exp(float a)
 {
   float t = a > 90.0f ? 90.0f : a, shifted, e = tn__exp_rest_by(0, t, &shifted);
   uint32_t k = tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) - 1;
@@ -42,13 +42,13 @@ static inline float tn__half_exp(float a)
   return e * tn__float_of_bits((half + 127) << 23) * tn__float_of_bits((k - half + 127) << 23);
 }
 
-static inline float tn__coshf(float x)
+TN__INLINED float tn__coshf(float x)
 {
   float h = tn__half_exp(fabsf(x));
   return h + 0.25f / h;
 }
 
-static inline float tn__sinhf(float x)
+TN__INLINED float tn__sinhf(float x)
 {
   float a = fabsf(x), z = a * a, h = tn__half_exp(a);
   float q = 0x1.7a1516p-19f;
@@ -58,14 +58,14 @@ static inline float tn__sinhf(float x)
   return copysignf(a < 1.0f ? a + a * z * q : h - 0.25f / h, x);
 }
 
-static inline float tn__asinhf(float x)
+TN__INLINED float tn__asinhf(float x)
 {
   double a = fabsf(x), square = a * a;
   float r = (float)tn__wide_log1p(a + square / (1 + sqrt(1 + square)));
   return x < INFINITY && x > -INFINITY ? copysignf(r, x) : x;
 }
 
-static inline float tn__acoshf(float x)
+TN__INLINED float tn__acoshf(float x)
 {
   double above = (double)x - 1;
   float r = (float)tn__wide_log1p(above + sqrt(above * (2 + above)));
@@ -73,7 +73,7 @@ static inline float tn__acoshf(float x)
   return x < INFINITY ? r : x;
 }
 
-static inline float tn__atanhf(float x)
+TN__INLINED float tn__atanhf(float x)
 {
   double a = fabsf(x);
   float r = copysignf((float)(0.5 * tn__wide_log1p(2 * a / (1 - a))), x);
@@ -82,7 +82,7 @@ static inline float tn__atanhf(float x)
 }
 
 /* x^y as C's powf has it. */
-static inline float tn__powf(float x, float y)
+TN__INLINED float tn__powf(float x, float y)
 {
   float a = fabsf(x), half = y * 0.5f;
   int whole = tn__round_f(y) == y, odd = whole & (tn__round_f(half) != half);

@@ -14,7 +14,7 @@
 #define TN__TURNS_LIMIT 0x1p30f
 
 /* The rest of x by pi / 2, at most pi / 4 in size; the low two bits of *turns are the number of quarter turns. */
-static inline double tn__turns_rest(float x, uint32_t *turns)
+TN__INLINED double tn__turns_rest(float x, uint32_t *turns)
 {
   double wide = x, shifted = wide * 0x1.45f306dc9c883p-1 + TN__ROUND_DOUBLE, n = shifted - TN__ROUND_DOUBLE;
   *turns = (uint32_t)tn__double_bits(shifted);
@@ -23,7 +23,7 @@ static inline double tn__turns_rest(float x, uint32_t *turns)
 }
 
 /* The sine, or the cosine if `turns` is odd, negated if its second bit is set. */
-static inline float tn__turned(float r, uint32_t turns)
+TN__INLINED float tn__turned(float r, uint32_t turns)
 {
   float z = r * r;
   float s = -0x1.994222p-13f;
@@ -37,21 +37,21 @@ static inline float tn__turned(float r, uint32_t turns)
   return tn__float_of_bits(tn__float_bits(value) ^ (turns & 2) << 30);
 }
 
-static inline float tn__sinf(float x)
+TN__INLINED float tn__sinf(float x)
 {
   uint32_t turns;
   float r = (float)tn__turns_rest(x, &turns);
   return x == 0 ? x : tn__turned(r, turns);
 }
 
-static inline float tn__cosf(float x)
+TN__INLINED float tn__cosf(float x)
 {
   uint32_t turns;
   float r = (float)tn__turns_rest(x, &turns);
   return tn__turned(r, turns + 1);
 }
 
-static inline float tn__tanf(float x)
+TN__INLINED float tn__tanf(float x)
 {
   uint32_t turns;
   double r = tn__turns_rest(x, &turns), z = r * r;
@@ -73,7 +73,7 @@ static inline float tn__tanf(float x)
 /* ---- inverses ---- */
 
 /* asin s for s in [0, 1/2] */
-static inline double tn__asin_near(double s)
+TN__INLINED double tn__asin_near(double s)
 {
   double z = s * s;
   double q = 0x1.3370d02d6a15dp-5;
@@ -88,21 +88,21 @@ static inline double tn__asin_near(double s)
 #define TN__WIDE_HALF_PI 0x1.921fb54442d18p+0
 
 /* asin |x|, or if x is large the complement of half of the result, as *far says. */
-static inline double tn__asin_part(float x, bool *far)
+TN__INLINED double tn__asin_part(float x, bool *far)
 {
   double a = fabsf(x);
   *far = a > 0.5;
   return tn__asin_near(*far ? sqrt((1 - a) / 2) : a);
 }
 
-static inline float tn__asinf(float x)
+TN__INLINED float tn__asinf(float x)
 {
   bool far;
   double r = tn__asin_part(x, &far);
   return copysignf((float)(far ? TN__WIDE_HALF_PI - 2 * r : r), x);
 }
 
-static inline float tn__acosf(float x)
+TN__INLINED float tn__acosf(float x)
 {
   bool far;
   double r = tn__asin_part(x, &far), near = x < 0 ? TN__WIDE_HALF_PI + r : TN__WIDE_HALF_PI - r;
@@ -114,7 +114,7 @@ static inline float tn__acosf(float x)
 #define TN__HALF_PI_REST (-0x1.777a5cp-25f)
 
 /* atan a for a in [0, 1] */
-static inline float tn__atan_near(float a)
+TN__INLINED float tn__atan_near(float a)
 {
   float z = a * a;
   float q = -0x1.d62fd0p-10f;
@@ -129,13 +129,13 @@ static inline float tn__atan_near(float a)
   return a + a * z * q;
 }
 
-static inline float tn__atanf(float x)
+TN__INLINED float tn__atanf(float x)
 {
   float a = fabsf(x), r = tn__atan_near(a > 1.0f ? 1 / a : a);
   return copysignf(a > 1.0f ? TN__HALF_PI - (r - TN__HALF_PI_REST) : r, x);
 }
 
-static inline float tn__atan2f(float y, float x)
+TN__INLINED float tn__atan2f(float y, float x)
 {
   float a = fabsf(y), b = fabsf(x);
   float most = a > b ? a : b, least = a > b ? b : a;

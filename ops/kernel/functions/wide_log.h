@@ -10,14 +10,14 @@
 
 #include <ops/kernel/elements/vectors.h>
 
-static inline uint64_t tn__double_bits(double x)
+TN__INLINED uint64_t tn__double_bits(double x)
 {
   uint64_t u;
   memcpy(&u, &x, sizeof(u));
   return u;
 }
 
-static inline double tn__double_of_bits(uint64_t u)
+TN__INLINED double tn__double_of_bits(uint64_t u)
 {
   double x;
   memcpy(&x, &u, sizeof(x));
@@ -54,7 +54,7 @@ TN__INLINED double tn__wide_log1p_by(const int fused, double u)
 }
 
 /* log2 x for x > 0 that is normal as a double. */
-static inline double tn__wide_log2(double x)
+TN__INLINED double tn__wide_log2(double x)
 {
   double n, rest = tn__log_rest_by(0, x, x - 1, &n);
   return n + rest * TN__LOG2_E;
@@ -77,7 +77,7 @@ TN__INLINED double tn__wide_exp2_by(const int fused, double t)
 
 #undef MADD
 
-static inline double tn__wide_log1p(double u) { return tn__wide_log1p_by(0, u); }
-static inline double tn__wide_exp2(double t) { return tn__wide_exp2_by(0, t); }
+TN__INLINED double tn__wide_log1p(double u) { return tn__wide_log1p_by(0, u); }
+TN__INLINED double tn__wide_exp2(double t) { return tn__wide_exp2_by(0, t); }
 
 #endif

@@ -447,14 +447,16 @@ static void scale_sums(const attention_plan *p, int64_t rows, const float *facto
       for (int64_t c = 0; c < p->padded; c++) sums[i * p->padded + c] *= factor[i];
 }
 
-/* Panel by panel, so that each stays in the L1 cache; the rows in groups of about equal size. */
+/* Panel by panel, so that each stays in the L1 cache; the rows in groups of about equal size. A row or two would wait
+ * for their own sums in one panel, so they get all at once. */
 static void add_values(const attention_plan *p, int64_t rows, int64_t first_key, int64_t keys, const slot *s)
 {
   const tn__gemm_kernel *kernel = p->kernel;
   const int64_t groups = (rows + kernel->mr - 1) / kernel->mr, most = (rows + groups - 1) / groups;
-  tn__gemm_tile t = { .first = first_key == 0, .columns = kernel->nr, .outer = 1, .inner = 1, .terms = keys,
+  const int64_t columns = rows <= 2 ? p->padded : kernel->nr;
+  tn__gemm_tile t = { .first = first_key == 0, .columns = columns, .outer = 1, .inner = 1, .terms = keys,
                       .step = LANES, .b_row = kernel->nr, .panel = p->keys * kernel->nr };
-  for (int64_t c = 0; c < p->padded; c += kernel->nr) {
+  for (int64_t c = 0; c < p->padded; c += columns) {
     t.b = s->values + c * p->keys + first_key * kernel->nr;
     for (int64_t row = 0; row < rows; row += t.rows) {
       t.rows = (int)(rows - row < most ? rows - row : most);
