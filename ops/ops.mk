@@ -34,6 +34,7 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_lstm.c \
   ops/rewrite/fuse_lstm_layer.c \
   ops/rewrite/fuse_norm.c \
+  ops/rewrite/sizes.c \
   ops/rewrite/fused.c \
   ops/sparse/sparse_cross.c \
   ops/sparse/sparse_dense.c \
@@ -203,7 +204,6 @@ TN_OPS_SHARED_FILES = \
   ops/rewrite/program.h \
   ops/rewrite/program_affine.c \
   ops/rewrite/program_plan.c \
-  ops/rewrite/sizes.c \
   ops/rewrite/steps.c \
   ops/rewrite/steps.h \
   ops/sparse/cross.c \

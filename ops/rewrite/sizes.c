@@ -50,6 +50,12 @@ static uint32_t scaled(const tn_rewriter *rw, uint32_t node)
   return TN_NO_NODE;
 }
 
+/* A softmax is to be read by its product alone, too. */
+static bool is_softmax(const tn_rewriter *rw, uint32_t value)
+{
+  return tn_rewrite_is(rw, tn_rewrite_producer(rw, value, NULL), "Softmax");
+}
+
 /* Follows dimension *at of a value back to the operand of a product. */
 static bool find_operand(const tn_rewriter *rw, uint32_t *value, int64_t *at)
 {
@@ -62,7 +68,7 @@ static bool find_operand(const tn_rewriter *rw, uint32_t *value, int64_t *at)
       const bool column = *at == rank - 1, across = flag(rw, node, column ? "adj_y" : "adj_x");
       *value = tn_rewrite_input(rw, node, column);
       *at = rank_of(rw, *value) - (column != across ? 1 : 2);
-      return *at >= 0;
+      return *at >= 0 && !is_softmax(rw, *value);
     }
     const uint32_t before = scaled(rw, node);
     if (before == TN_NO_NODE || rank_of(rw, before) != rank) return false;

@@ -38,6 +38,24 @@
       BINARY("d", "Mul", "s", "part") BINARY("seen", "Mul", "d", "m") BINARY("not", "Sub", "one", "m") \
           BINARY("less", "Mul", "large", "not") BINARY("b", "Sub", "seen", "less") SOFTMAX("p", "b")   \
               PRODUCT("y", "p", "v", "")
+/* A causal mask of the sizes of the scaled scores. */
+#define I TYPE("T", "DT_INT32")
+#define SIZE(name, at) NODE(name, "StridedSlice", "input: 'shape' input: '" at "' input: 'end" at "' input: 'step'", \
+    I TYPE("Index", "DT_INT32") INT("shrink_axis_mask", 1))
+#define RANGE(name, limit) NODE(name, "Range", "input: 'zero' input: '" limit "' input: 'unit'", \
+    TYPE("Tidx", "DT_INT32"))
+#define NUMBER(name, value) CONSTANT(name, "DT_INT32", "", "int_val: " value)
+#define CAUSAL                                                                                                    \
+  QKV SCALE INTS("row", 1, "int_val: -2") INTS("endrow", 1, "int_val: -1") INTS("column", 1, "int_val: 3")        \
+      INTS("endcolumn", 1, "int_val: 4") INTS("step", 1, "int_val: 1") NUMBER("zero", "0") NUMBER("unit", "1")    \
+          PRODUCT("s", "q", "k", TRUE("adj_y")) BINARY("d", "Mul", "s", "part")                                   \
+              NODE("shape", "Shape", "input: 'd'", F)                                                             \
+              SIZE("rows", "row") SIZE("columns", "column") RANGE("i", "rows") RANGE("j", "columns")              \
+                  NODE("up", "ExpandDims", "input: 'i' input: 'unit'", I TYPE("Tdim", "DT_INT32"))                \
+                      NODE("ge", "GreaterEqual", "input: 'up' input: 'j'", I)                                     \
+                          NODE("seen", "Cast", "input: 'ge'", TYPE("SrcT", "DT_BOOL") TYPE("DstT", "DT_FLOAT"))   \
+                              BINARY("c", "Mul", "d", "seen") BINARY("b", "AddV2", "c", "m") SOFTMAX("p", "b")    \
+                                  PRODUCT("y", "p", "v", "")
 #define PLAIN QKV PRODUCT("s", "q", "k", TRUE("adj_y")) SOFTMAX("p", "s") PRODUCT("y", "p", "v", "")
 
 /* Sizes in the order [batch, heads, length, depth]; keys have a length of their own. */
@@ -170,6 +188,12 @@ static void attention__with_a_mask_that_multiplies(void)
   check_form(GPT, false);
 }
 
+static void attention__with_a_mask_of_the_scores_sizes(void)
+{
+  check_plan(CAUSAL, "", 1, 0);
+  check_form(CAUSAL, false);
+}
+
 static void attention__can_be_disabled(void) { check_plan(KERAS, "attention", 0, 4); }
 
 /* Something else reads the scores, or the softmax. */
@@ -238,6 +262,7 @@ TAP_MAIN(
   TAP_TEST(attention__with_keys_as_columns),
   TAP_TEST(attention__of_einsums),
   TAP_TEST(attention__with_a_mask_that_multiplies),
+  TAP_TEST(attention__with_a_mask_of_the_scores_sizes),
   TAP_TEST(attention__without_steps),
   TAP_TEST(attention__can_be_disabled),
   TAP_TEST(attention__is_left_if_parts_are_read_elsewhere),

@@ -26,6 +26,7 @@
 #define GROUP 16 /* rows that a loop over keys softens: their maxima and sums stay in registers */
 #define LANES 32 /* rows of a block: a multiple of GROUP and of every kernel's panel */
 #define KEYS 256 /* of a block: its scores and a panel of values fit the L1 cache */
+#define FEW_ROWS 2 /* in a matrix: they are computed one by one, which reads keys and values in place */
 #define MOST_STEPS 8
 #define NS_PER_TERM 0.02
 #define NS_PER_SCORE 0.6
@@ -78,6 +79,64 @@ static void soften(float *scores, int64_t keys, float *most, float *sum, float *
 #define SOFTEN_FUSED(name, end, attribute) SOFTEN(1, name, end, attribute)
 TN__AVX2_LOOPS(SOFTEN_ALIKE, soften)
 TN__FUSED_LOOPS(SOFTEN_FUSED, soften)
+
+/* ---- loops for single rows ---- */
+
+#define SUMS 16 /* of a row, added together at the end */
+
+TN__INLINED float add_all(const float *sums)
+{
+  float half[SUMS / 2], quarter[SUMS / 4];
+  for (int i = 0; i < SUMS / 2; i++) half[i] = sums[i] + sums[i + SUMS / 2];
+  for (int i = 0; i < SUMS / 4; i++) quarter[i] = half[i] + half[i + SUMS / 4];
+  return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+}
+
+/* The scores of one row: its products with keys that are `row` elements apart. */
+TN__INLINED void score_row(const int fused, const float *query, const float *key, int64_t row, int64_t keys,
+                           int64_t depth, float *scores)
+{
+  for (int64_t k = 0; k < keys; k++, key += row) {
+    float sums[SUMS] = { 0 };
+    int64_t d = 0;
+    for (; d + SUMS <= depth; d += SUMS)
+      for (int i = 0; i < SUMS; i++) sums[i] = TN__MADD(fused, query[d + i], key[d + i], sums[i]);
+    for (int i = 0; d < depth; d++, i++) sums[i] = TN__MADD(fused, query[d], key[d], sums[i]);
+    scores[k] = add_all(sums);
+  }
+}
+
+/* Replaces the scores of one row by their exponentials, less the largest one, and returns their sum. */
+TN__INLINED float soften_row(const int fused, float *scores, int64_t keys)
+{
+  float most = -INFINITY, sums[SUMS] = { 0 };
+  for (int64_t k = 0; k < keys; k++) most = scores[k] > most ? scores[k] : most;
+  if (most == -INFINITY) return NAN;
+  TN__IVDEP
+  for (int64_t k = 0; k < keys; k++) scores[k] = power(fused, scores[k] - most);
+  int64_t k = 0;
+  for (; k + SUMS <= keys; k += SUMS)
+    for (int i = 0; i < SUMS; i++) sums[i] += scores[k + i];
+  for (int i = 0; k < keys; k++, i++) sums[i] += scores[k];
+  return add_all(sums);
+}
+
+typedef void (*score_fn)(const float *query, const float *key, int64_t row, int64_t keys, int64_t depth, float *scores);
+typedef float (*soften_row_fn)(float *scores, int64_t keys);
+static void score_one(const float *query, const float *key, int64_t row, int64_t keys, int64_t depth, float *scores)
+{
+  score_row(0, query, key, row, keys, depth, scores);
+}
+static float soften_one(float *scores, int64_t keys) { return soften_row(0, scores, keys); }
+#define ONE(fused, end, attribute)                                                                                   \
+  attribute static void score_one_##end(const float *query, const float *key, int64_t row, int64_t keys, int64_t depth, \
+                                        float *scores)                                                               \
+  {                                                                                                                  \
+    score_row(fused, query, key, row, keys, depth, scores);                                                          \
+  }                                                                                                                  \
+  attribute static float soften_one_##end(float *scores, int64_t keys) { return soften_row(fused, scores, keys); }
+TN__AVX2_LOOPS(ONE, 0)
+TN__FUSED_LOOPS(ONE, 1)
 
 /* ---- states ---- */
 
@@ -178,6 +237,7 @@ typedef struct attention_plan {
   int32_t rank;
   int64_t batch, rows, keys, depth, size;
   int64_t blocks; /* of rows, in a matrix */
+  bool by_row;    /* see FEW_ROWS */
   const tn__gemm_kernel *kernel;
   int64_t padded; /* `size`, rounded up to whole panels */
   uint32_t threads;
@@ -280,7 +340,7 @@ typedef struct slot {
 static size_t place_slot(const attention_plan *p, float *base, slot *out)
 {
   const size_t block = (size_t)(p->keys < KEYS ? p->keys : KEYS) * LANES;
-  const size_t sizes[] = { (size_t)p->depth * LANES, block, block, (size_t)(p->keys * p->padded),
+  const size_t sizes[] = { (size_t)p->depth * LANES, block, block, p->by_row ? 0 : (size_t)(p->keys * p->padded),
                            (size_t)p->padded * LANES };
   float **const parts[] = { &out->query, &out->scores, &out->spread, &out->values, &out->sums };
   size_t at = 0;
@@ -289,6 +349,14 @@ static size_t place_slot(const attention_plan *p, float *base, slot *out)
     at += (sizes[i] + 15) / 16 * 16;
   }
   return at;
+}
+
+/* Whether the elements of rows are adjacent. */
+static bool are_plain(const attention_plan *p)
+{
+  const int32_t column = p->rank - 1;
+  return (p->query.strides[column] == 1 || p->depth == 1) && (p->key.strides[column] == 1 || p->depth == 1) &&
+         p->value.strides[column] == 1 && p->out.strides[column] == 1;
 }
 
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -308,6 +376,7 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->blocks = (p->rows + LANES - 1) / LANES;
   p->kernel = tn__gemm_kernel_find(TN__GEMM_F32, LANES, ctx->reproducible);
   p->padded = (p->size + p->kernel->nr - 1) / p->kernel->nr * p->kernel->nr;
+  p->by_row = p->rows <= FEW_ROWS && p->keys <= KEYS * LANES && p->size % p->kernel->nr == 0 && are_plain(p);
   p->threads = ctx->threads > 0 ? ctx->threads : 1;
   size_t slot_bytes, scratch;
   slot none;
@@ -328,6 +397,8 @@ typedef struct run {
   const attention_state *state;
   const attention_plan *plan;
   soften_fn soften;
+  score_fn score_one;
+  soften_row_fn soften_one;
   const float *query, *key, *value;
   tn_view *const *args;
   float *out;
@@ -504,6 +575,28 @@ static void run_block(const run *r, const place *at, int64_t first, const slot *
   store(p, &stats, rows, s->sums, at->out + first * p->out.strides[p->rank - 2]);
 }
 
+/* ---- a row ---- */
+
+static void run_row(const run *r, const place *at, int64_t number, const slot *s)
+{
+  const attention_plan *p = r->plan;
+  const int32_t row = p->rank - 2;
+  float *const out = at->out + number * p->out.strides[row], *scores = s->scores;
+  r->score_one(at->query + number * p->query.strides[row], at->key, p->key.strides[row], p->keys, p->depth, scores);
+  for (uint32_t i = 0; i < r->state->n_steps; i++) {
+    const int64_t key = p->args[i].strides[row + 1];
+    const float *arg = at->args[i] + number * p->args[i].strides[row];
+    if (r->state->right[i]) r->state->steps[i](arg, key, scores, 1, scores, p->keys);
+    else r->state->steps[i](scores, 1, arg, key, scores, p->keys);
+  }
+  const float by = 1 / r->soften_one(scores, p->keys);
+  tn__gemm_tile t = { .rows = 1, .first = true, .columns = p->size, .outer = 1, .inner = 1, .terms = p->keys,
+                      .step = 1, .b_row = p->value.strides[row], .panel = p->kernel->nr, .a = { scores },
+                      .b = at->value, .c = { out } };
+  p->kernel->run(&t);
+  for (int64_t c = 0; c < p->size; c++) out[c] *= by;
+}
+
 /* ---- the kernel ---- */
 
 /* At most as many parts run at a time as there are slots. */
@@ -525,9 +618,10 @@ static void run_part(void *user, int64_t begin, int64_t end)
   for (int64_t i = begin; i < end; i++) {
     if (i == begin || i % p->blocks == 0) {
       at = find_place(r, i / p->blocks);
-      pack_values(p, at.value, s.values);
+      if (!p->by_row) pack_values(p, at.value, s.values);
     }
-    run_block(r, &at, i % p->blocks * LANES, &s);
+    if (!p->by_row) run_block(r, &at, i % p->blocks * LANES, &s);
+    for (int64_t row = 0; p->by_row && row < p->rows; row++) run_row(r, &at, row, &s);
   }
   atomic_store_explicit(&r->taken[number], false, memory_order_release);
 }
@@ -535,6 +629,9 @@ static void run_part(void *user, int64_t begin, int64_t end)
 static tn_status compute(tn_kernel_ctx *ctx)
 {
   static const soften_fn softens[] = TN__FUSED_FNS(soften);
+  static const score_fn scores[] = TN__FUSED_FNS(score_one);
+  static const soften_row_fn rows[] = TN__FUSED_FNS(soften_one);
+  const int kind = tn__vectors_for(ctx->reproducible);
   const attention_plan *p = ctx->shape_state;
   const tn_view *out = ctx->outputs[0];
   if (out->count == 0) return TN_OK;
@@ -544,7 +641,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
   }
   atomic_bool *taken = tn__zalloc(p->threads * sizeof *taken);
   if (taken == NULL) return tn__no_memory(ctx->err, "attention", p->threads * sizeof *taken);
-  run r = { ctx->state, p, softens[tn__vectors_for(ctx->reproducible)], ctx->inputs[QUERY]->data,
+  run r = { ctx->state, p, softens[kind], scores[kind], rows[kind], ctx->inputs[QUERY]->data,
             ctx->inputs[KEY]->data, ctx->inputs[VALUE]->data, ctx->inputs + OPERANDS, out->data, ctx->scratch, taken };
   const int64_t n = p->batch * p->blocks, parts = (int64_t)p->threads * PARTS_OF_THREAD;
   const double cost = (double)LANES * (double)p->keys * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
