@@ -128,12 +128,12 @@ static void score_one(const float *query, const float *key, int64_t row, int64_t
   score_row(0, query, key, row, keys, depth, scores);
 }
 static float soften_one(float *scores, int64_t keys) { return soften_row(0, scores, keys); }
-#define ONE(fused, end, attribute)                                                                                   \
-  attribute static void score_one_##end(const float *query, const float *key, int64_t row, int64_t keys, int64_t depth, \
-                                        float *scores)                                                               \
-  {                                                                                                                  \
-    score_row(fused, query, key, row, keys, depth, scores);                                                          \
-  }                                                                                                                  \
+#define ONE(fused, end, attribute)                                                                                 \
+  attribute static void score_one_##end(const float *query, const float *key, int64_t row, int64_t keys,           \
+                                        int64_t depth, float *scores)                                              \
+  {                                                                                                                \
+    score_row(fused, query, key, row, keys, depth, scores);                                                        \
+  }                                                                                                                \
   attribute static float soften_one_##end(float *scores, int64_t keys) { return soften_row(fused, scores, keys); }
 TN__AVX2_LOOPS(ONE, 0)
 TN__FUSED_LOOPS(ONE, 1)
