@@ -22,14 +22,6 @@ typedef struct row_args {
 } row_args;
 typedef void (*row_fn)(const row_args *a, const float *x, float *y, int64_t n);
 
-static inline float lanes_sum(const float *lanes)
-{
-  float half[LANES / 2], quarter[LANES / 4];
-  for (int i = 0; i < LANES / 2; i++) half[i] = lanes[i] + lanes[i + LANES / 2];
-  for (int i = 0; i < LANES / 4; i++) quarter[i] = half[i] + half[i + LANES / 4];
-  return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
-}
-
 /* The sum of a term over a row. */
 #define ROW_SUM(TERM)                                                        \
   float lanes[LANES] = { 0 };                                                \
@@ -37,7 +29,7 @@ static inline float lanes_sum(const float *lanes)
   for (; i + LANES <= n; i += LANES)                                         \
     for (int k = 0; k < LANES; k++) lanes[k] += TERM(x[i + k]);              \
   for (int k = 0; i < n; i++, k++) lanes[k] += TERM(x[i]);                   \
-  return lanes_sum(lanes);
+  return tn__add_lanes(lanes);
 #define PLAIN(v) (v)
 #define SQUARE(v) (((v) - mean) * ((v) - mean))
 

@@ -18,13 +18,10 @@
 
 /* ---- loops ---- */
 
-/* exp(x) for x <= 0: a subnormal result comes out as 0 or close to it. */
-TN__INLINED float power(const int fused, float x) { return tn__expf_within_by(fused, x < -88.0f ? -88.0f : x); }
-
 /* out = exp(x - most); out = x - a - b; out = x * by */
 #define EXP_FOR(fused, count) \
   TN__IVDEP                   \
-  for (int64_t i = 0; i < (count); i++) out[i] = power(fused, x[i] - most);
+  for (int64_t i = 0; i < (count); i++) out[i] = tn__expf_below_by(fused, x[i] - most);
 #define LESS_FOR(count) \
   TN__IVDEP             \
   for (int64_t i = 0; i < (count); i++) out[i] = x[i] - a - b;

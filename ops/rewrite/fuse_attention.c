@@ -8,6 +8,7 @@
  * The result's Transpose joins in a second rewrite. */
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
 
@@ -52,8 +53,7 @@ static bool is_batch_matmul(const tn_rewriter *rw, uint32_t node)
 
 static bool flag(const tn_rewriter *rw, uint32_t node, const char *name)
 {
-  tn_bool value = false;
-  return tn_operation_attr_bool(tn_rewrite_operation(rw, node), name, &value, NULL) == TN_OK && value;
+  return tn__attr_bool(tn_rewrite_operation(rw, node), name, false);
 }
 
 /* ---- orders of dimensions ---- */

@@ -6,6 +6,7 @@
  *
  * Products of other shapes fail as before. */
 #include <ops/kernel/family.h>
+#include <ops/kernel/shapes.h>
 #include <stdbool.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -18,14 +19,12 @@ static int32_t rank_of(const tn_rewriter *rw, uint32_t value)
 
 static int64_t number(const tn_rewriter *rw, uint32_t node, const char *name)
 {
-  int64_t n = 0;
-  return tn_operation_attr_int(tn_rewrite_operation(rw, node), name, &n, NULL) == TN_OK ? n : 0;
+  return tn__attr_int(tn_rewrite_operation(rw, node), name, 0);
 }
 
 static bool flag(const tn_rewriter *rw, uint32_t node, const char *name)
 {
-  tn_bool value = false;
-  return tn_operation_attr_bool(tn_rewrite_operation(rw, node), name, &value, NULL) == TN_OK && value;
+  return tn__attr_bool(tn_rewrite_operation(rw, node), name, false);
 }
 
 /* The only element of a constant vector. */

@@ -59,6 +59,12 @@ TN__INLINED float tn__expf_within_by(const int fused, float x)
   return e * tn__float_of_bits((tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) + 127u) << 23);
 }
 
+/* e^x for x <= 0 or NaN: a subnormal result comes out as 0 or close to it. */
+TN__INLINED float tn__expf_below_by(const int fused, float x)
+{
+  return tn__expf_within_by(fused, x < -88.0f ? -88.0f : x);
+}
+
 TN__INLINED float tn__logf_by(const int fused, float x)
 {
   float tiny = x < 0x1p-126f ? 1.0f : 0.0f; /* subnormal, zero or negative */

@@ -84,6 +84,15 @@ enum { TN__BASELINE, TN__AVX2, TN__AVX512, TN__FUSED_AVX2, TN__FUSED_AVX512 };
 #define TN__MADD(fused, a, b, c) ((fused) ? __builtin_fmaf(a, b, c) : (a) * (b) + (c))
 #define TN__MADD_DOUBLE(fused, a, b, c) ((fused) ? __builtin_fma(a, b, c) : (a) * (b) + (c))
 
+/* The sum of 16 lanes, in an order that does not depend on the vectors' width. */
+static inline float tn__add_lanes(const float *lanes)
+{
+  float half[8], quarter[4];
+  for (int i = 0; i < 8; i++) half[i] = lanes[i] + lanes[i + 8];
+  for (int i = 0; i < 4; i++) quarter[i] = half[i] + half[i + 4];
+  return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+}
+
 /* The kinds in use, without and with fused ones; negative until tn__vectors_find has run. */
 extern atomic_int tn__vectors_found[2];
 int tn__vectors_find(bool reproducible);

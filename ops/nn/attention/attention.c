@@ -41,9 +41,6 @@ typedef struct row_stats {
   float factor[LANES]; /* by which this block's maxima scale the earlier sums */
 } row_stats;
 
-/* e^x for x <= 0; NaN stays NaN. */
-TN__INLINED float power(const int fused, float x) { return tn__expf_within_by(fused, x < -88.0f ? -88.0f : x); }
-
 /* Replaces the scores of GROUP rows by their exponentials, less the largest one. */
 TN__INLINED void soften_rows(const int fused, float *scores, int64_t keys, float *most, float *sum, float *factor)
 {
@@ -53,12 +50,12 @@ TN__INLINED void soften_rows(const int fused, float *scores, int64_t keys, float
     for (int i = 0; i < GROUP; i++) now[i] = scores[k * LANES + i] > now[i] ? scores[k * LANES + i] : now[i];
   for (int i = 0; i < GROUP; i++) {
     base[i] = now[i] == -INFINITY ? 0 : now[i]; /* all scores are -infinity so far */
-    factor[i] = power(fused, most[i] - base[i]);
+    factor[i] = tn__expf_below_by(fused, most[i] - base[i]);
     most[i] = now[i];
   }
   for (int64_t k = 0; k < keys; k++)
     for (int i = 0; i < GROUP; i++) {
-      float e = power(fused, scores[k * LANES + i] - base[i]);
+      float e = tn__expf_below_by(fused, scores[k * LANES + i] - base[i]);
       scores[k * LANES + i] = e;
       total[i] += e;
     }
@@ -82,15 +79,7 @@ TN__FUSED_LOOPS(SOFTEN_FUSED, soften)
 
 /* ---- loops for single rows ---- */
 
-#define SUMS 16 /* of a row, added together at the end */
-
-TN__INLINED float add_all(const float *sums)
-{
-  float half[SUMS / 2], quarter[SUMS / 4];
-  for (int i = 0; i < SUMS / 2; i++) half[i] = sums[i] + sums[i + SUMS / 2];
-  for (int i = 0; i < SUMS / 4; i++) quarter[i] = half[i] + half[i + SUMS / 4];
-  return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
-}
+#define SUMS 16 /* of a row, added together at the end (tn__add_lanes) */
 
 /* The scores of one row: its products with keys that are `row` elements apart. */
 TN__INLINED void score_row(const int fused, const float *query, const float *key, int64_t row, int64_t keys,
@@ -102,7 +91,7 @@ TN__INLINED void score_row(const int fused, const float *query, const float *key
     for (; d + SUMS <= depth; d += SUMS)
       for (int i = 0; i < SUMS; i++) sums[i] = TN__MADD(fused, query[d + i], key[d + i], sums[i]);
     for (int i = 0; d < depth; d++, i++) sums[i] = TN__MADD(fused, query[d], key[d], sums[i]);
-    scores[k] = add_all(sums);
+    scores[k] = tn__add_lanes(sums);
   }
 }
 
@@ -113,12 +102,12 @@ TN__INLINED float soften_row(const int fused, float *scores, int64_t keys)
   for (int64_t k = 0; k < keys; k++) most = scores[k] > most ? scores[k] : most;
   if (most == -INFINITY) return NAN;
   TN__IVDEP
-  for (int64_t k = 0; k < keys; k++) scores[k] = power(fused, scores[k] - most);
+  for (int64_t k = 0; k < keys; k++) scores[k] = tn__expf_below_by(fused, scores[k] - most);
   int64_t k = 0;
   for (; k + SUMS <= keys; k += SUMS)
     for (int i = 0; i < SUMS; i++) sums[i] += scores[k + i];
   for (int i = 0; k < keys; k++, i++) sums[i] += scores[k];
-  return add_all(sums);
+  return tn__add_lanes(sums);
 }
 
 typedef void (*score_fn)(const float *query, const float *key, int64_t row, int64_t keys, int64_t depth, float *scores);
@@ -242,6 +231,7 @@ typedef struct attention_plan {
   int64_t padded; /* `size`, rounded up to whole panels */
   uint32_t threads;
   size_t slot_floats; /* scratch of one part */
+  size_t at_taken;    /* offset of the flags of all parts, which follow, in scratch */
   matrices query, key, value, out;
   matrices args[];
 } attention_plan;
@@ -383,8 +373,9 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->slot_floats = place_slot(p, NULL, &none);
   if (!tn__size_mul(p->slot_floats, sizeof(float), &slot_bytes) || !tn__size_mul(slot_bytes, p->threads, &scratch))
     return tn__no_memory(err, "attention", SIZE_MAX);
+  p->at_taken = scratch;
   const double scores = (double)p->batch * (double)p->rows * (double)p->keys;
-  ctx->scratch_bytes = scratch;
+  ctx->scratch_bytes = scratch + p->threads * sizeof(atomic_bool);
   ctx->cost_ns = scores * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
   return TN_OK;
 }
@@ -639,14 +630,13 @@ static tn_status compute(tn_kernel_ctx *ctx)
     memset(out->data, 0, (size_t)out->count * sizeof(float));
     return TN_OK;
   }
-  atomic_bool *taken = tn__zalloc(p->threads * sizeof *taken);
-  if (taken == NULL) return tn__no_memory(ctx->err, "attention", p->threads * sizeof *taken);
+  atomic_bool *taken = (atomic_bool *)((char *)ctx->scratch + p->at_taken);
+  for (uint32_t i = 0; i < p->threads; i++) atomic_init(&taken[i], false);
   run r = { ctx->state, p, softens[kind], scores[kind], rows[kind], ctx->inputs[QUERY]->data,
             ctx->inputs[KEY]->data, ctx->inputs[VALUE]->data, ctx->inputs + OPERANDS, out->data, ctx->scratch, taken };
   const int64_t n = p->batch * p->blocks, parts = (int64_t)p->threads * PARTS_OF_THREAD;
   const double cost = (double)LANES * (double)p->keys * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
   tn_parallel_for(ctx, n, (n + parts - 1) / parts, cost, run_part, &r);
-  tn__free(taken, p->threads * sizeof *taken);
   return TN_OK;
 }
 
