@@ -289,6 +289,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/resources.h \
   ops/kernel/shapes.c \
   ops/kernel/shapes.h \
+  ops/kernel/slots.c \
+  ops/kernel/slots.h \
   ops/kernel/sorted_rows.c \
   ops/kernel/sorted_rows.h \
   ops/kernel/elements/broadcast.c \
@@ -364,6 +366,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/nn/conv/conv_product.h \
   ops/nn/conv/convolution.c \
   ops/nn/conv/convolution.h \
+  ops/nn/conv/winograd.c \
+  ops/nn/conv/winograd.h \
   ops/nn/pool/pooling.c \
   ops/nn/pool/pooling.h \
   ops/random/philox.c \

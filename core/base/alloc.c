@@ -17,8 +17,7 @@
 
 #define PLAIN_ALIGN 16
 #define HUGE_PAGE ((uintptr_t)2 << 20)
-#define HUGE_BLOCK ((size_t)8 << 20) /* at most a quarter of such a block is outside whole huge pages */
-#define MAPPED ((size_t)32 << 20)    /* malloc maps such blocks, so that what alignment leaves out costs no memory */
+#define HUGE_BLOCK ((size_t)2 << 20) /* begins at a huge page; what alignment leaves out is not touched */
 #define N_SHARDS 16 /* a power of two */
 
 /* A shard may be negative: a block can be freed by another thread than the one that allocated it. Only the sum
@@ -80,7 +79,7 @@ static void *libc_alloc(size_t size, size_t align)
   if (align <= _Alignof(max_align_t)) return advise(malloc(size), size);
 #if ALIGN_BY_HAND
   size_t whole;
-  if (size >= MAPPED && align < HUGE_PAGE) align = HUGE_PAGE;
+  if (size >= HUGE_BLOCK && align < HUGE_PAGE) align = HUGE_PAGE;
   if (!tn__size_add(size, align + sizeof(void *), &whole)) return NULL;
   char *block = advise(malloc(whole), whole);
   if (block == NULL) return NULL;

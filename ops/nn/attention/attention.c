@@ -20,7 +20,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/shapes.h>
-#include <stdatomic.h>
+#include <ops/kernel/slots.h>
 #include <string.h>
 
 #define GROUP 16 /* rows that a loop over keys softens: their maxima and sums stay in registers */
@@ -229,9 +229,7 @@ typedef struct attention_plan {
   bool by_row;    /* see FEW_ROWS */
   const tn__gemm_kernel *kernel;
   int64_t padded; /* `size`, rounded up to whole panels */
-  uint32_t threads;
-  size_t slot_floats; /* scratch of one part */
-  size_t at_taken;    /* offset of the flags of all parts, which follow, in scratch */
+  tn__slots slots;
   matrices query, key, value, out;
   matrices args[];
 } attention_plan;
@@ -367,15 +365,12 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->kernel = tn__gemm_kernel_find(TN__GEMM_F32, LANES, ctx->reproducible);
   p->padded = (p->size + p->kernel->nr - 1) / p->kernel->nr * p->kernel->nr;
   p->by_row = p->rows <= FEW_ROWS && p->keys <= KEYS * LANES && p->size % p->kernel->nr == 0 && are_plain(p);
-  p->threads = ctx->threads > 0 ? ctx->threads : 1;
-  size_t slot_bytes, scratch;
+  size_t bytes_of_slot;
   slot none;
-  p->slot_floats = place_slot(p, NULL, &none);
-  if (!tn__size_mul(p->slot_floats, sizeof(float), &slot_bytes) || !tn__size_mul(slot_bytes, p->threads, &scratch))
+  if (!tn__size_mul(place_slot(p, NULL, &none), sizeof(float), &bytes_of_slot) ||
+      !tn__slots_plan(&p->slots, ctx, bytes_of_slot, &ctx->scratch_bytes))
     return tn__no_memory(err, "attention", SIZE_MAX);
-  p->at_taken = scratch;
   const double scores = (double)p->batch * (double)p->rows * (double)p->keys;
-  ctx->scratch_bytes = scratch + p->threads * sizeof(atomic_bool);
   ctx->cost_ns = scores * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
   return TN_OK;
 }
@@ -393,8 +388,7 @@ typedef struct run {
   const float *query, *key, *value;
   tn_view *const *args;
   float *out;
-  float *scratch;
-  atomic_bool *taken; /* by slot */
+  char *scratch;
 } run;
 
 /* Where the matrices of a batch begin. */
@@ -590,22 +584,15 @@ static void run_row(const run *r, const place *at, int64_t number, const slot *s
 
 /* ---- the kernel ---- */
 
-/* At most as many parts run at a time as there are slots. */
-static uint32_t take_slot(const run *r)
-{
-  for (uint32_t i = 0;; i = (i + 1) % r->plan->threads)
-    if (!atomic_exchange_explicit(&r->taken[i], true, memory_order_acquire)) return i;
-}
-
 /* Items are blocks of rows, matrix after matrix. */
 static void run_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
   const attention_plan *p = r->plan;
-  const uint32_t number = take_slot(r);
+  void *taken = tn__slots_take(&p->slots, r->scratch);
   slot s;
   place at = { NULL };
-  place_slot(p, r->scratch + number * p->slot_floats, &s);
+  place_slot(p, taken, &s);
   for (int64_t i = begin; i < end; i++) {
     if (i == begin || i % p->blocks == 0) {
       at = find_place(r, i / p->blocks);
@@ -614,7 +601,7 @@ static void run_part(void *user, int64_t begin, int64_t end)
     if (!p->by_row) run_block(r, &at, i % p->blocks * LANES, &s);
     for (int64_t row = 0; p->by_row && row < p->rows; row++) run_row(r, &at, row, &s);
   }
-  atomic_store_explicit(&r->taken[number], false, memory_order_release);
+  tn__slots_give(&p->slots, r->scratch, taken);
 }
 
 static tn_status compute(tn_kernel_ctx *ctx)
@@ -630,11 +617,10 @@ static tn_status compute(tn_kernel_ctx *ctx)
     memset(out->data, 0, (size_t)out->count * sizeof(float));
     return TN_OK;
   }
-  atomic_bool *taken = (atomic_bool *)((char *)ctx->scratch + p->at_taken);
-  for (uint32_t i = 0; i < p->threads; i++) atomic_init(&taken[i], false);
+  tn__slots_begin(&p->slots, ctx->scratch);
   run r = { ctx->state, p, softens[kind], scores[kind], rows[kind], ctx->inputs[QUERY]->data,
-            ctx->inputs[KEY]->data, ctx->inputs[VALUE]->data, ctx->inputs + OPERANDS, out->data, ctx->scratch, taken };
-  const int64_t n = p->batch * p->blocks, parts = (int64_t)p->threads * PARTS_OF_THREAD;
+            ctx->inputs[KEY]->data, ctx->inputs[VALUE]->data, ctx->inputs + OPERANDS, out->data, ctx->scratch };
+  const int64_t n = p->batch * p->blocks, parts = (int64_t)p->slots.n * PARTS_OF_THREAD;
   const double cost = (double)LANES * (double)p->keys * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
   tn_parallel_for(ctx, n, (n + parts - 1) / parts, cost, run_part, &r);
   return TN_OK;

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The transforms run along the channels, which are last. Tiles of all images are processed in blocks whose data fits
+ * in the L2 cache. A block's tiles become 36 matrices, one for each point of the transform, [tiles, channels]; each is
+ * multiplied by the filter's matrix of that point, and the 36 results of a tile are transformed back.
+ *
+ * The points are 0, 2/3, -2/3, 3/2, -3/2 and infinity in both directions: errors are 1.7 times those of the direct sum
+ * (3.7 times with the usual points 1 and 2). */
+#include <ops/nn/conv/winograd.h>
+#include <core/base/alloc.h>
+#include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/product/gemm_kernel.h>
+#include <ops/kernel/window/volume.h>
+#include <string.h>
+
+#define TILE 6 /* points of the image in a line */
+#define OUT 4  /* results in a line */
+#define POINTS (TILE * TILE)
+#define LANES 16
+#define CACHE 320000     /* bytes of a block, in an L2 cache of 512 KB or more */
+#define FEW_TILES 24     /* of a block, whatever it takes: each block reads the whole filter */
+#define NEAR_BYTES 16384 /* of a point's filter, which stay in the L1 cache for all rows of a block */
+
+/* ---- transforms of a line ---- */
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+#define A (2.0f / 3)
+#define B (3.0f / 2)
+
+/* Six values, `step` apart, to their values at the points, LANES lines at a time. */
+TN__INLINED void spread(const int fused, const float *const *in, float *out, int64_t step)
+{
+  const float *i0 = in[0], *i1 = in[1], *i2 = in[2], *i3 = in[3], *i4 = in[4], *i5 = in[5];
+  TN__IVDEP
+  for (int i = 0; i < LANES; i++) {
+    float a = i0[i], b = i1[i], c = i2[i], d = i3[i], e = i4[i], f = i5[i];
+    float even = TN__MADD(fused, -B * B, c, e), odd = TN__MADD(fused, -B, b, A * d);
+    float wide = TN__MADD(fused, -A * A, c, e), far = TN__MADD(fused, -A, b, B * d);
+    out[i] = TN__MADD(fused, -(A * A + B * B), c, a + e);
+    out[step + i] = even + odd;
+    out[2 * step + i] = even - odd;
+    out[3 * step + i] = wide + far;
+    out[4 * step + i] = wide - far;
+    out[5 * step + i] = TN__MADD(fused, -(A * A + B * B), d, b + f);
+  }
+}
+
+/* Six values at the points to four results. */
+TN__INLINED void gather(const int fused, const float *in, int64_t in_step, float *out, int64_t step)
+{
+  const float *i0 = in, *i1 = in + in_step, *i2 = in + 2 * in_step, *i3 = in + 3 * in_step, *i4 = in + 4 * in_step;
+  const float *i5 = in + 5 * in_step;
+  TN__IVDEP
+  for (int i = 0; i < LANES; i++) {
+    float sum = i1[i] + i2[i], minus = i1[i] - i2[i], far = i3[i] + i4[i], far_minus = i3[i] - i4[i];
+    out[i] = i0[i] + sum + far;
+    out[step + i] = TN__MADD(fused, A, minus, B * far_minus);
+    out[2 * step + i] = TN__MADD(fused, A * A, sum, B * B * far);
+    out[3 * step + i] = TN__MADD(fused, A * A * A, minus, TN__MADD(fused, B * B * B, far_minus, i5[i]));
+  }
+}
+
+/* ---- transforms of a tile ---- */
+
+/* Transforms a tile, whose 36 pixels are at `from`, into its row of the matrices, which are `step` elements apart. */
+TN__INLINED void transform_tile(const int fused, const float *const *from, float *to, int64_t step, int64_t channels)
+{
+  float half[POINTS][LANES];
+  for (int64_t at = 0; at < channels; at += LANES) {
+    const int64_t c = at + LANES <= channels ? at : channels - LANES; /* the last lanes may be computed twice */
+    for (int k = 0; k < TILE; k++) {
+      const float *in[TILE];
+      for (int i = 0; i < TILE; i++) in[i] = from[i * TILE + k] + c;
+      spread(fused, in, half[k], (int64_t)TILE * LANES);
+    }
+    for (int k = 0; k < TILE; k++) {
+      const float *in[TILE];
+      for (int i = 0; i < TILE; i++) in[i] = half[k * TILE + i];
+      spread(fused, in, to + k * TILE * step + c, step);
+    }
+  }
+}
+
+/* The results of a tile that are inside the image. */
+typedef struct place {
+  int64_t rows, columns;
+  float *out;
+  int64_t row; /* elements between rows of the result */
+} place;
+
+/* Adds the bias of LANES channels to all results of a tile, and clamps them. NaN stays NaN. */
+TN__INLINED void finish(float *all, const float *bias, tn__gemm_clamp clamp)
+{
+  float add[LANES];
+  if (bias != NULL) {
+    memcpy(add, bias, sizeof add);
+    for (int i = 0; i < OUT * OUT * LANES; i++) all[i] += add[i % LANES];
+  }
+  if (clamp != TN__GEMM_NO_CLAMP)
+    for (int i = 0; i < OUT * OUT * LANES; i++) all[i] = all[i] < 0 ? 0 : all[i];
+  if (clamp == TN__GEMM_RELU6)
+    for (int i = 0; i < OUT * OUT * LANES; i++) all[i] = all[i] > 6 ? 6 : all[i];
+}
+
+/* Transforms a tile back, adds the bias and clamps. Returns a NaN if any element of the tile or the filter was not
+ * finite: each of them enters one of the results in the corners. */
+TN__INLINED float transform_back(const int fused, const float *from, int64_t step, const place *p, int64_t channels,
+                                 const tn__gemm_then *then)
+{
+  const float *bias = then != NULL ? then->bias : NULL;
+  const tn__gemm_clamp clamp = then != NULL ? then->clamp : TN__GEMM_NO_CLAMP;
+  lanes bad = { 0 };
+  float half[OUT * TILE][LANES], all[OUT * OUT][LANES];
+  for (int64_t at = 0; at < channels; at += LANES) {
+    const int64_t c = at + LANES <= channels ? at : channels - LANES;
+    for (int k = 0; k < TILE; k++) gather(fused, from + k * step + c, TILE * step, half[k], (int64_t)TILE * LANES);
+    for (int k = 0; k < OUT; k++) gather(fused, half[k * TILE], LANES, all[k * OUT], LANES);
+    lanes corners = { 0 };
+    for (int i = 0; i < 4; i++) {
+      lanes one;
+      memcpy(&one, all[i / 2 * (OUT - 1) * OUT + i % 2 * (OUT - 1)], sizeof one);
+      corners += one;
+    }
+    bad += corners - corners;
+    finish(all[0], bias != NULL ? bias + c : NULL, clamp);
+    for (int64_t r = 0; r < p->rows; r++)
+      for (int64_t l = 0; l < p->columns; l++)
+        memcpy(p->out + r * p->row + l * channels + c, all[r * OUT + l], LANES * sizeof(float));
+  }
+  float sums[LANES];
+  memcpy(sums, &bad, sizeof sums);
+  return tn__add_lanes(sums);
+}
+
+typedef void (*transform_fn)(const float *const *from, float *to, int64_t step, int64_t channels);
+typedef float (*back_fn)(const float *from, int64_t step, const place *p, int64_t channels, const tn__gemm_then *then);
+
+static void transform(const float *const *from, float *to, int64_t step, int64_t channels)
+{
+  transform_tile(0, from, to, step, channels);
+}
+static float back(const float *from, int64_t step, const place *p, int64_t channels, const tn__gemm_then *then)
+{
+  return transform_back(0, from, step, p, channels, then);
+}
+#define TRANSFORMS(fused, end, attribute)                                                                         \
+  attribute static void transform_##end(const float *const *from, float *to, int64_t step, int64_t channels)      \
+  {                                                                                                               \
+    transform_tile(fused, from, to, step, channels);                                                              \
+  }                                                                                                               \
+  attribute static float back_##end(const float *from, int64_t step, const place *p, int64_t channels,            \
+                                    const tn__gemm_then *then)                                                    \
+  {                                                                                                               \
+    return transform_back(fused, from, step, p, channels, then);                                                  \
+  }
+TN__AVX2_LOOPS(TRANSFORMS, 0)
+TN__FUSED_LOOPS(TRANSFORMS, 1)
+
+/* ---- the filter ---- */
+
+#define AT_A (9.0 / 8 / (4.0 / 9 - 9.0 / 4)) /* of the points 2/3 and -2/3 */
+#define AT_B (2.0 / 9 / (9.0 / 4 - 4.0 / 9)) /* of the points 3/2 and -3/2 */
+#define FILTERS 8                            /* transformed together */
+
+/* Three taps to their values at the six points, FILTERS lines at a time. */
+TN__INLINED void filter_points(const double *in, int step, double *out, int out_step)
+{
+  for (int i = 0; i < FILTERS; i++) {
+    double a = in[i], b = in[step + i], c = in[2 * step + i];
+    double even = (a + c * (4.0 / 9)) * AT_A, odd = b * (AT_A * 2 / 3);
+    double far = (a + c * (9.0 / 4)) * AT_B, far_odd = b * (AT_B * 3 / 2);
+    out[i] = a;
+    out[out_step + i] = even + odd;
+    out[2 * out_step + i] = even - odd;
+    out[3 * out_step + i] = far + far_odd;
+    out[4 * out_step + i] = far - far_odd;
+    out[5 * out_step + i] = c;
+  }
+}
+
+/* Packs the filters [3, 3, c, n] as 36 matrices [c, n] in panels of nr columns; computed in double, rounded once. */
+TN__INLINED void pack_filters(const float *in, float *to, int64_t c, int64_t n, int64_t nr)
+{
+  const int64_t columns = (n + nr - 1) / nr * nr, taps = c * n, matrix = c * columns;
+  double tap[9][FILTERS], half[TILE * 3][FILTERS], all[POINTS][FILTERS];
+  for (int64_t k = 0; k < c; k++)
+    for (int64_t j = 0; j < columns; j += FILTERS) {
+      const int64_t left = n - j < FILTERS ? n - j : FILTERS, at = j / nr * c * nr + k * nr + j % nr;
+      for (int t = 0; t < 9; t++)
+        for (int i = 0; i < FILTERS; i++) tap[t][i] = i < left ? in[t * taps + k * n + j + i] : 0;
+      for (int t = 0; t < 3; t++) filter_points(tap[t], 3 * FILTERS, half[t], 3 * FILTERS);
+      for (int t = 0; t < TILE; t++) filter_points(half[3 * t], FILTERS, all[t * TILE], FILTERS);
+      for (int t = 0; t < POINTS; t++)
+        for (int i = 0; i < FILTERS; i++) to[t * matrix + at + i] = (float)all[t][i];
+    }
+}
+
+typedef void (*pack_fn)(const float *in, float *to, int64_t c, int64_t n, int64_t nr);
+
+static void pack(const float *in, float *to, int64_t c, int64_t n, int64_t nr) { pack_filters(in, to, c, n, nr); }
+#define PACK(end, attribute) \
+  attribute static void pack_##end(const float *in, float *to, int64_t c, int64_t n, int64_t nr) \
+  {                                                                                                \
+    pack_filters(in, to, c, n, nr);                                                                \
+  }
+#define PACK_AVX2(unused, end, attribute) PACK(end, attribute)
+TN__AVX2_LOOPS(PACK_AVX2, 0)
+
+static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error *err)
+{
+  static const pack_fn packs[] = TN__AVX2_FNS(pack);
+  const tn__winograd *w = user;
+  (void)err;
+  packs[tn__vectors()](from->data, to, w->z.c, w->z.oc, w->kernel->nr);
+  return TN_OK;
+}
+
+/* ---- the plan ---- */
+
+/* Nanoseconds, one thread: of a product, of a channel of a tile, and of a byte of a filter that is read from memory. */
+#define PRODUCT_NS 0.021
+#define CHANNEL_NS 5.0
+#define BYTE_NS 0.06
+
+static bool is_worth_it(tn__winograd *w)
+{
+  const tn__winograd_image *z = &w->z;
+  const double filters = (double)z->c * (double)z->oc, tiles = (double)w->tiles;
+  const double direct = (double)(z->n * z->oh * z->ow) * filters * 9 * PRODUCT_NS + filters * 36 * BYTE_NS;
+  w->cost_ns = tiles * (filters * POINTS * PRODUCT_NS + (double)(z->c + z->oc) * CHANNEL_NS) +
+               filters * POINTS * 4 * BYTE_NS;
+  return w->cost_ns < 0.9 * direct;
+}
+
+/* Divides the tiles into blocks of nearly equal size, some for each thread. */
+static void cut(tn__winograd *w, uint32_t threads)
+{
+  const int64_t row = POINTS * (w->z.c + w->columns) * (int64_t)sizeof(float), n = threads > 0 ? threads : 1;
+  int64_t most = CACHE / row;
+  if (most < FEW_TILES) most = FEW_TILES;
+  int64_t blocks = (w->tiles + most - 1) / most;
+  if (blocks % n != 0 && blocks < 8 * n) blocks += n - blocks % n;
+  w->block = (w->tiles + blocks - 1) / blocks;
+  const int64_t rows = w->kernel->mr; /* of a tile of the product */
+  if (w->block > rows) w->block = (w->block + rows - 1) / rows * rows;
+}
+
+/* The distance of a block's matrices, in elements: an odd number of cache lines, so that their lines do not compete
+ * for the same sets of the L1 cache. */
+static int64_t step_of(int64_t elements) { return ((elements + 15) / 16 | 1) * 16; }
+
+bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn_prepare_ctx *ctx, size_t *scratch)
+{
+  if (ctx->reproducible || z->c < LANES || z->oc < LANES) return false;
+  *w = (tn__winograd){ .z = *z };
+  w->down = (z->oh + OUT - 1) / OUT;
+  w->across = (z->ow + OUT - 1) / OUT;
+  w->tiles = z->n * w->down * w->across;
+  w->kernel = tn__gemm_kernel_find(TN__GEMM_F32, z->oc, false);
+  if (w->tiles == 0 || w->kernel->nr % FILTERS != 0 || !is_worth_it(w)) return false;
+  w->columns = (z->oc + w->kernel->nr - 1) / w->kernel->nr * w->kernel->nr;
+  cut(w, ctx->threads);
+  w->x_step = step_of(w->block * z->c);
+  w->y_step = step_of(w->block * w->columns);
+  size_t all = *scratch, filter, bytes;
+  w->at_zeros = tn__take(&all, (size_t)z->c * sizeof(float));
+  if (!tn__size_mul((size_t)(w->x_step + w->y_step), POINTS * sizeof(float), &bytes) ||
+      !tn__slots_plan(&w->slots, ctx, bytes, &all) || !tn__size_mul((size_t)z->c, (size_t)w->columns, &filter) ||
+      !tn__size_mul(filter, POINTS * sizeof(float), &filter))
+    return false;
+  const uint64_t key = 0x77696e6f00000000u | (uint64_t)w->kernel->nr;
+  if (tn_prepare_pack(ctx, 1, key, filter, pack_filter, w, &w->filter, NULL) != TN_OK) return false;
+  *scratch = all;
+  return true;
+}
+
+/* ---- a block ---- */
+
+typedef struct run {
+  const tn__winograd *w;
+  transform_fn transform;
+  back_fn back;
+  const float *in, *zeros;
+  float *out;
+  char *scratch;
+  const tn__gemm_then *then;
+} run;
+
+/* Finds the 36 pixels of a tile in the image. */
+static void find_tile(const run *r, int64_t tile, const float **at)
+{
+  const tn__winograd *w = r->w;
+  const tn__winograd_image *z = &w->z;
+  const int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
+  const int64_t top = rest / w->across * OUT - z->before[0], left = rest % w->across * OUT - z->before[1];
+  for (int64_t i = 0; i < TILE; i++) {
+    const int64_t y = top + i;
+    const float *line = y >= 0 && y < z->h ? r->in + (image * z->h + y) * z->w * z->c : NULL;
+    for (int64_t j = 0; j < TILE; j++) {
+      const int64_t x = left + j;
+      *at++ = line != NULL && x >= 0 && x < z->w ? line + x * z->c : r->zeros;
+    }
+  }
+}
+
+static place find_place(const run *r, int64_t tile)
+{
+  const tn__winograd *w = r->w;
+  const tn__winograd_image *z = &w->z;
+  const int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
+  const int64_t top = rest / w->across * OUT, left = rest % w->across * OUT;
+  place p = { z->oh - top, z->ow - left, r->out + ((image * z->oh + top) * z->ow + left) * z->oc, z->ow * z->oc };
+  if (p.rows > OUT) p.rows = OUT;
+  if (p.columns > OUT) p.columns = OUT;
+  return p;
+}
+
+/* Multiplies the matrices of a block. */
+static void multiply(const tn__winograd *w, const float *x, float *y, int64_t tiles)
+{
+  const tn__gemm_kernel *kernel = w->kernel;
+  const int64_t nr = kernel->nr, c = w->z.c, panel = c * nr;
+  int64_t some = NEAR_BYTES / (panel * (int64_t)sizeof(float)) * nr;
+  if (some < nr) some = nr;
+  for (int point = 0; point < POINTS; point++, x += w->x_step, y += w->y_step) {
+    const float *filter = (const float *)w->filter + point * c * w->columns;
+    for (int64_t column = 0; column < w->columns; column += some) {
+      tn__gemm_tile t = { .first = true, .outer = 1, .inner = 1, .terms = c, .step = 1, .b_row = nr, .panel = panel,
+                          .column = column, .b = filter + column * c };
+      t.columns = w->columns - column < some ? w->columns - column : some;
+      for (int64_t row = 0; row < tiles; row += t.rows) {
+        t.rows = (int)(tiles - row < kernel->mr ? tiles - row : kernel->mr);
+        for (int i = 0; i < t.rows; i++) {
+          t.a[i] = x + (row + i) * c;
+          t.c[i] = y + (row + i) * w->columns;
+        }
+        kernel->run(&t);
+      }
+    }
+  }
+}
+
+/* ---- tiles with elements that are not finite ---- */
+
+/* The taps of nr filters for channel k, from their values at the points. */
+static void find_taps(const tn__winograd *w, int64_t column, int64_t k, float taps[9][TN__GEMM_LINE / 4])
+{
+  static const int above[3][2] = { { 0, 0 }, { 1, 2 }, { 5, 5 } }; /* the difference of two points is the middle tap */
+  const double by[3] = { 1, 1 / (AT_A * 4 / 3), 1 };
+  const int64_t nr = w->kernel->nr, matrix = w->z.c * w->columns;
+  const float *at = (const float *)w->filter + column * w->z.c + k * nr;
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 3; j++)
+      for (int64_t n = 0; n < nr; n++) {
+        double sum = 0;
+        for (int p = 0; p <= (i == 1); p++)
+          for (int q = 0; q <= (j == 1); q++) {
+            double v = at[(above[i][p] * TILE + above[j][q]) * matrix + n];
+            sum += (p + q) % 2 == 0 ? v : -v;
+          }
+        taps[i * 3 + j][n] = (float)(sum * by[i] * by[j]);
+      }
+}
+
+/* Computes a tile by its windows. */
+static void compute_directly(const run *r, const float *const *from, const place *p)
+{
+  const tn__winograd *w = r->w;
+  const int64_t nr = w->kernel->nr, oc = w->z.oc;
+  for (int64_t column = 0; column < oc; column += nr) {
+    const int64_t n = oc - column < nr ? oc - column : nr;
+    float sums[OUT * OUT][TN__GEMM_LINE / 4] = { { 0 } }, taps[9][TN__GEMM_LINE / 4];
+    for (int64_t k = 0; k < w->z.c; k++) {
+      find_taps(w, column, k, taps);
+      for (int i = 0; i < OUT * OUT; i++)
+        for (int t = 0; t < 9; t++) {
+          const float *pixel = from[(i / OUT + t / 3) * TILE + i % OUT + t % 3];
+          if (pixel == r->zeros) continue;
+          for (int64_t j = 0; j < nr; j++) sums[i][j] += pixel[k] * taps[t][j];
+        }
+    }
+    for (int64_t i = 0; i < p->rows; i++)
+      for (int64_t j = 0; j < p->columns; j++)
+        for (int64_t c = 0; c < n; c++) {
+          float v = sums[i * OUT + j][c];
+          if (r->then != NULL && r->then->bias != NULL) v += r->then->bias[column + c];
+          if (r->then != NULL && r->then->clamp != TN__GEMM_NO_CLAMP) v = v < 0 ? 0 : v;
+          if (r->then != NULL && r->then->clamp == TN__GEMM_RELU6) v = v > 6 ? 6 : v;
+          p->out[i * p->row + j * oc + column + c] = v;
+        }
+  }
+}
+
+/* ---- running ---- */
+
+static void leave_tile(const run *r, int64_t tile, const float *from)
+{
+  const tn__winograd *w = r->w;
+  const place p = find_place(r, tile);
+  const float bad = r->back(from, w->y_step, &p, w->z.oc, r->then);
+  if (bad != 0) { /* it is a NaN */
+    const float *pixels[POINTS];
+    find_tile(r, tile, pixels);
+    compute_directly(r, pixels, &p);
+  }
+  if (r->then == NULL || r->then->rows == NULL) return;
+  for (int64_t i = 0; i < p.rows; i++) {
+    void *c[OUT];
+    for (int64_t j = 0; j < p.columns; j++) c[j] = p.out + i * p.row + j * w->z.oc;
+    r->then->rows(r->then, (int)p.columns, c, 0, w->z.oc);
+  }
+}
+
+static void run_blocks(void *user, int64_t begin, int64_t end)
+{
+  const run *r = user;
+  const tn__winograd *w = r->w;
+  float *x = tn__slots_take(&w->slots, r->scratch), *y = x + POINTS * w->x_step;
+  for (int64_t block = begin; block < end; block++) {
+    const int64_t first = block * w->block, left = w->tiles - first, n = left < w->block ? left : w->block;
+    for (int64_t i = 0; i < n; i++) {
+      const float *from[POINTS];
+      find_tile(r, first + i, from);
+      r->transform(from, x + i * w->z.c, w->x_step, w->z.c);
+    }
+    multiply(w, x, y, n);
+    for (int64_t i = 0; i < n; i++) leave_tile(r, first + i, y + i * w->columns);
+  }
+  tn__slots_give(&w->slots, r->scratch, x);
+}
+
+void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, float *out,
+                      const tn__gemm_then *then)
+{
+  static const transform_fn transforms[] = TN__FUSED_FNS(transform);
+  static const back_fn backs[] = TN__FUSED_FNS(back);
+  const int kind = tn__vectors_for(false);
+  char *scratch = ctx->scratch;
+  float *zeros = (float *)(scratch + w->at_zeros);
+  memset(zeros, 0, (size_t)w->z.c * sizeof *zeros);
+  tn__slots_begin(&w->slots, scratch);
+  run r = { w, transforms[kind], backs[kind], in, zeros, out, scratch, then };
+  const int64_t blocks = (w->tiles + w->block - 1) / w->block;
+  tn_parallel_for(ctx, blocks, 1, w->cost_ns / (double)blocks, run_blocks, &r);
+}
