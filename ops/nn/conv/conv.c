@@ -364,7 +364,8 @@ static bool plan_fewer(tn_prepare_ctx *ctx, conv_plan *p, size_t *scratch)
   if (v->size != 3 || u->size != 3 || v->stride != 1 || u->stride != 1 || v->dilation != 1 || u->dilation != 1)
     return false;
   const tn__winograd_image image = { z->n, z->h, z->w, z->c, z->oh, z->ow, z->oc, { v->before, u->before } };
-  p->fewer = tn__winograd_plan(&p->winograd, &image, ctx, scratch);
+  const tn__winograd_filter filter = tn_prepare_is_constant(ctx, 1) ? TN__WINOGRAD_CONSTANT : TN__WINOGRAD_FED;
+  p->fewer = tn__winograd_plan(&p->winograd, &image, filter, ctx, scratch);
   return p->fewer;
 }
 
@@ -445,7 +446,7 @@ static tn_status conv_compute(tn_kernel_ctx *ctx)
   if (p->fewer) {
     tn__after_product after;
     const tn__gemm_then *then = tn__after_product_set(&after, &s->epilogue, ctx, 2, 0);
-    tn__winograd_run(&p->winograd, ctx, (const float *)in, (float *)result, then);
+    tn__winograd_run(&p->winograd, ctx, (const float *)in, (const float *)b, (float *)result, then);
   }
   for (int64_t g = 0; g < p->z.groups && !p->fewer; g++) {
     size_t column = (size_t)(g * p->gemm.n) * p->element;

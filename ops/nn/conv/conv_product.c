@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
 #include <ops/nn/conv/conv_product.h>
+#include <ops/nn/conv/winograd.h>
 #include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
@@ -24,6 +25,8 @@ typedef struct conv_plan {
   const void *packed; /* the constant filter in panels, or NULL */
   tn__form form[3];
   size_t at_turned, at_gemm; /* offsets in scratch */
+  bool fewer;                /* use `winograd` instead of the product */
+  tn__winograd winograd;
 } conv_plan;
 
 tn_status tn__conv_create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err)
@@ -120,6 +123,21 @@ static void plan_packing(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p)
   tn__gemm_plan_choose(g);
 }
 
+/* Plans the gradient for images as a convolution of y with fewer products; false if it would not be faster. */
+static bool plan_fewer(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p, size_t *scratch)
+{
+  const tn__conv_sizes *z = &p->z;
+  const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
+  if (s->kind.wanted != TN__CONV_X || s->kind.directions != 2 || s->type != TN__GEMM_F32 || z->groups != 1 ||
+      p->form[FILTER].convert || v->size != 3 || u->size != 3 || v->stride != 1 || u->stride != 1 ||
+      v->dilation != 1 || u->dilation != 1)
+    return false;
+  const tn__winograd_image image = { z->x.n, z->y.size[1], z->y.size[2], z->fo, z->x.size[1], z->x.size[2], z->fc,
+                                     { 2 - v->before, 2 - u->before } };
+  p->fewer = tn__winograd_plan(&p->winograd, &image, TN__WINOGRAD_TURNED, ctx, scratch);
+  return p->fewer;
+}
+
 tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const conv_state *s = ctx->state;
@@ -130,15 +148,20 @@ tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);
   ctx->shape_state = p;
   p->z = z;
-  plan_sizes(s, p);
-  p->gemm.reproducible = ctx->reproducible;
-  st = plan_rows(s, p, err);
-  if (st != TN_OK) return st;
   const tn__volume filter = { 1, { 1, 1, z.taps }, z.fc * z.fo };
   size_t scratch = 0;
   tn__form_plan(&p->form[X], s->dtype, s->window.channels_first, &z.x, &scratch);
   tn__form_plan(&p->form[FILTER], s->dtype, false, &filter, &scratch);
   tn__form_plan(&p->form[Y], s->dtype, s->window.channels_first, &z.y, &scratch);
+  if (plan_fewer(ctx, s, p, &scratch)) {
+    ctx->scratch_bytes = scratch;
+    ctx->cost_ns = p->winograd.cost_ns;
+    return TN_OK;
+  }
+  plan_sizes(s, p);
+  p->gemm.reproducible = ctx->reproducible;
+  st = plan_rows(s, p, err);
+  if (st != TN_OK) return st;
   if (s->kind.wanted == TN__CONV_X)
     p->at_turned = tn__take(&scratch, (size_t)(z.taps * z.fc * z.fo) * tn_dtype_size(p->form[FILTER].wide));
   tn__gemm_plan_choose(&p->gemm);
@@ -201,6 +224,11 @@ tn_status tn__conv_compute(tn_kernel_ctx *ctx)
   for (int i = 0; i < (int)ctx->n_inputs; i++)
     if (i != r) at[i] = tn__form_load(&p->form[i], ctx, ctx->inputs[i]->data, scratch);
   void *result = tn__form_room(&p->form[r], ctx->outputs[0]->data, scratch);
+  if (p->fewer) {
+    tn__winograd_run(&p->winograd, ctx, at[Y], at[FILTER], result, NULL);
+    tn__form_store(&p->form[r], ctx, ctx->outputs[0]->data, scratch);
+    return TN_OK;
+  }
   matrices m = set_matrices(ctx, p, at, result);
   for (int64_t g = 0; g < p->z.groups; g++) {
     tn__tap_rows rows = { p->taps, m.a == NULL ? NULL : m.a + (size_t)g * m.a_group };

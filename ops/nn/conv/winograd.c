@@ -178,16 +178,25 @@ TN__INLINED void filter_points(const double *in, int step, double *out, int out_
   }
 }
 
-/* Packs the filters [3, 3, c, n] as 36 matrices [c, n] in panels of nr columns; computed in double, rounded once. */
-TN__INLINED void pack_filters(const float *in, float *to, int64_t c, int64_t n, int64_t nr)
+/* Where taps are in memory: tap t of filter j of channel k is at in[t * tap + k * channel + j * filter]. */
+typedef struct taps {
+  const float *in;
+  int64_t tap, channel, filter;
+} taps;
+
+/* Packs the filters of channels [k, end) of c as 36 matrices [c, n] in panels of nr columns; computed in double,
+ * rounded once. */
+TN__INLINED void pack_filters(const bool turned, const taps *from, float *to, int64_t k, int64_t end, int64_t c,
+                              int64_t n, int64_t nr)
 {
-  const int64_t columns = (n + nr - 1) / nr * nr, taps = c * n, matrix = c * columns;
+  const int64_t columns = (n + nr - 1) / nr * nr, matrix = c * columns, step = turned ? from->filter : 1;
   double tap[9][FILTERS], half[TILE * 3][FILTERS], all[POINTS][FILTERS];
-  for (int64_t k = 0; k < c; k++)
+  for (; k < end; k++)
     for (int64_t j = 0; j < columns; j += FILTERS) {
       const int64_t left = n - j < FILTERS ? n - j : FILTERS, at = j / nr * c * nr + k * nr + j % nr;
+      const float *in = from->in + k * from->channel + j * step;
       for (int t = 0; t < 9; t++)
-        for (int i = 0; i < FILTERS; i++) tap[t][i] = i < left ? in[t * taps + k * n + j + i] : 0;
+        for (int i = 0; i < FILTERS; i++) tap[t][i] = i < left ? in[t * from->tap + i * step] : 0;
       for (int t = 0; t < 3; t++) filter_points(tap[t], 3 * FILTERS, half[t], 3 * FILTERS);
       for (int t = 0; t < TILE; t++) filter_points(half[3 * t], FILTERS, all[t * TILE], FILTERS);
       for (int t = 0; t < POINTS; t++)
@@ -195,23 +204,35 @@ TN__INLINED void pack_filters(const float *in, float *to, int64_t c, int64_t n, 
     }
 }
 
-typedef void (*pack_fn)(const float *in, float *to, int64_t c, int64_t n, int64_t nr);
+typedef void (*pack_fn)(const taps *from, float *to, int64_t k, int64_t end, int64_t c, int64_t n, int64_t nr);
 
-static void pack(const float *in, float *to, int64_t c, int64_t n, int64_t nr) { pack_filters(in, to, c, n, nr); }
-#define PACK(end, attribute) \
-  attribute static void pack_##end(const float *in, float *to, int64_t c, int64_t n, int64_t nr) \
-  {                                                                                                \
-    pack_filters(in, to, c, n, nr);                                                                \
+#define PACK(name, turned, attribute)                                                                         \
+  attribute static void name(const taps *from, float *to, int64_t k, int64_t end, int64_t c, int64_t n, int64_t nr) \
+  {                                                                                                           \
+    pack_filters(turned, from, to, k, end, c, n, nr);                                                         \
   }
-#define PACK_AVX2(unused, end, attribute) PACK(end, attribute)
-TN__AVX2_LOOPS(PACK_AVX2, 0)
+#define PACK_WIDE(name, end, attribute) PACK(name##_##end, false, attribute) PACK(name##_turned_##end, true, attribute)
+PACK(pack, false, )
+PACK(pack_turned, true, )
+TN__AVX2_LOOPS(PACK_WIDE, pack)
+
+/* Packs channels [begin, end) of a filter. */
+static void pack_channels(const tn__winograd *w, const float *filter, float *to, int64_t begin, int64_t end)
+{
+  static const pack_fn packs[] = TN__AVX2_FNS(pack), turned[] = TN__AVX2_FNS(pack_turned);
+  const tn__winograd_image *z = &w->z;
+  const int64_t one = z->c * z->oc;
+  if (w->filter == TN__WINOGRAD_TURNED)
+    turned[tn__vectors()](&(taps){ filter + 8 * one, -one, 1, z->c }, to, begin, end, z->c, z->oc, w->kernel->nr);
+  else
+    packs[tn__vectors()](&(taps){ filter, one, z->oc, 1 }, to, begin, end, z->c, z->oc, w->kernel->nr);
+}
 
 static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error *err)
 {
-  static const pack_fn packs[] = TN__AVX2_FNS(pack);
   const tn__winograd *w = user;
   (void)err;
-  packs[tn__vectors()](from->data, to, w->z.c, w->z.oc, w->kernel->nr);
+  pack_channels(w, from->data, to, 0, w->z.c);
   return TN_OK;
 }
 
@@ -221,6 +242,7 @@ static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error
 #define PRODUCT_NS 0.021
 #define CHANNEL_NS 5.0
 #define BYTE_NS 0.06
+#define FILTER_NS 15.0 /* of a filter that is transformed in each step */
 
 static bool is_worth_it(tn__winograd *w)
 {
@@ -229,6 +251,7 @@ static bool is_worth_it(tn__winograd *w)
   const double direct = (double)(z->n * z->oh * z->ow) * filters * 9 * PRODUCT_NS + filters * 36 * BYTE_NS;
   w->cost_ns = tiles * (filters * POINTS * PRODUCT_NS + (double)(z->c + z->oc) * CHANNEL_NS) +
                filters * POINTS * 4 * BYTE_NS;
+  if (w->filter != TN__WINOGRAD_CONSTANT) w->cost_ns += filters * FILTER_NS;
   return w->cost_ns < 0.9 * direct;
 }
 
@@ -249,10 +272,25 @@ static void cut(tn__winograd *w, uint32_t threads)
  * for the same sets of the L1 cache. */
 static int64_t step_of(int64_t elements) { return ((elements + 15) / 16 | 1) * 16; }
 
-bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn_prepare_ctx *ctx, size_t *scratch)
+/* Packs a constant filter, or takes scratch memory for one that is packed in each step. */
+static bool plan_filter(tn__winograd *w, tn_prepare_ctx *ctx, size_t *scratch)
+{
+  const uint64_t key = 0x77696e6f00000000u | (uint64_t)w->kernel->nr;
+  size_t bytes;
+  if (!tn__size_mul((size_t)w->z.c, (size_t)w->columns, &bytes) ||
+      !tn__size_mul(bytes, POINTS * sizeof(float), &bytes))
+    return false;
+  if (w->filter == TN__WINOGRAD_CONSTANT)
+    return tn_prepare_pack(ctx, 1, key, bytes, pack_filter, w, &w->packed, NULL) == TN_OK;
+  w->at_packed = tn__take(scratch, bytes);
+  return true;
+}
+
+bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn__winograd_filter filter, tn_prepare_ctx *ctx,
+                       size_t *scratch)
 {
   if (ctx->reproducible || z->c < LANES || z->oc < LANES) return false;
-  *w = (tn__winograd){ .z = *z };
+  *w = (tn__winograd){ .z = *z, .filter = filter };
   w->down = (z->oh + OUT - 1) / OUT;
   w->across = (z->ow + OUT - 1) / OUT;
   w->tiles = z->n * w->down * w->across;
@@ -262,14 +300,11 @@ bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn_prepare_
   cut(w, ctx->threads);
   w->x_step = step_of(w->block * z->c);
   w->y_step = step_of(w->block * w->columns);
-  size_t all = *scratch, filter, bytes;
+  size_t all = *scratch, bytes;
   w->at_zeros = tn__take(&all, (size_t)z->c * sizeof(float));
   if (!tn__size_mul((size_t)(w->x_step + w->y_step), POINTS * sizeof(float), &bytes) ||
-      !tn__slots_plan(&w->slots, ctx, bytes, &all) || !tn__size_mul((size_t)z->c, (size_t)w->columns, &filter) ||
-      !tn__size_mul(filter, POINTS * sizeof(float), &filter))
+      !tn__slots_plan(&w->slots, ctx, bytes, &all) || !plan_filter(w, ctx, &all))
     return false;
-  const uint64_t key = 0x77696e6f00000000u | (uint64_t)w->kernel->nr;
-  if (tn_prepare_pack(ctx, 1, key, filter, pack_filter, w, &w->filter, NULL) != TN_OK) return false;
   *scratch = all;
   return true;
 }
@@ -280,7 +315,7 @@ typedef struct run {
   const tn__winograd *w;
   transform_fn transform;
   back_fn back;
-  const float *in, *zeros;
+  const float *in, *zeros, *filter; /* filter: packed */
   float *out;
   char *scratch;
   const tn__gemm_then *then;
@@ -316,14 +351,14 @@ static place find_place(const run *r, int64_t tile)
 }
 
 /* Multiplies the matrices of a block. */
-static void multiply(const tn__winograd *w, const float *x, float *y, int64_t tiles)
+static void multiply(const tn__winograd *w, const float *packed, const float *x, float *y, int64_t tiles)
 {
   const tn__gemm_kernel *kernel = w->kernel;
   const int64_t nr = kernel->nr, c = w->z.c, panel = c * nr;
   int64_t some = NEAR_BYTES / (panel * (int64_t)sizeof(float)) * nr;
   if (some < nr) some = nr;
   for (int point = 0; point < POINTS; point++, x += w->x_step, y += w->y_step) {
-    const float *filter = (const float *)w->filter + point * c * w->columns;
+    const float *filter = packed + point * c * w->columns;
     for (int64_t column = 0; column < w->columns; column += some) {
       tn__gemm_tile t = { .first = true, .outer = 1, .inner = 1, .terms = c, .step = 1, .b_row = nr, .panel = panel,
                           .column = column, .b = filter + column * c };
@@ -343,12 +378,13 @@ static void multiply(const tn__winograd *w, const float *x, float *y, int64_t ti
 /* ---- tiles with elements that are not finite ---- */
 
 /* The taps of nr filters for channel k, from their values at the points. */
-static void find_taps(const tn__winograd *w, int64_t column, int64_t k, float taps[9][TN__GEMM_LINE / 4])
+static void find_taps(const run *r, int64_t column, int64_t k, float found[9][TN__GEMM_LINE / 4])
 {
+  const tn__winograd *w = r->w;
   static const int above[3][2] = { { 0, 0 }, { 1, 2 }, { 5, 5 } }; /* the difference of two points is the middle tap */
   const double by[3] = { 1, 1 / (AT_A * 4 / 3), 1 };
   const int64_t nr = w->kernel->nr, matrix = w->z.c * w->columns;
-  const float *at = (const float *)w->filter + column * w->z.c + k * nr;
+  const float *at = r->filter + column * w->z.c + k * nr;
   for (int i = 0; i < 3; i++)
     for (int j = 0; j < 3; j++)
       for (int64_t n = 0; n < nr; n++) {
@@ -358,7 +394,7 @@ static void find_taps(const tn__winograd *w, int64_t column, int64_t k, float ta
             double v = at[(above[i][p] * TILE + above[j][q]) * matrix + n];
             sum += (p + q) % 2 == 0 ? v : -v;
           }
-        taps[i * 3 + j][n] = (float)(sum * by[i] * by[j]);
+        found[i * 3 + j][n] = (float)(sum * by[i] * by[j]);
       }
 }
 
@@ -369,14 +405,14 @@ static void compute_directly(const run *r, const float *const *from, const place
   const int64_t nr = w->kernel->nr, oc = w->z.oc;
   for (int64_t column = 0; column < oc; column += nr) {
     const int64_t n = oc - column < nr ? oc - column : nr;
-    float sums[OUT * OUT][TN__GEMM_LINE / 4] = { { 0 } }, taps[9][TN__GEMM_LINE / 4];
+    float sums[OUT * OUT][TN__GEMM_LINE / 4] = { { 0 } }, tap[9][TN__GEMM_LINE / 4];
     for (int64_t k = 0; k < w->z.c; k++) {
-      find_taps(w, column, k, taps);
+      find_taps(r, column, k, tap);
       for (int i = 0; i < OUT * OUT; i++)
         for (int t = 0; t < 9; t++) {
           const float *pixel = from[(i / OUT + t / 3) * TILE + i % OUT + t % 3];
           if (pixel == r->zeros) continue;
-          for (int64_t j = 0; j < nr; j++) sums[i][j] += pixel[k] * taps[t][j];
+          for (int64_t j = 0; j < nr; j++) sums[i][j] += pixel[k] * tap[t][j];
         }
     }
     for (int64_t i = 0; i < p->rows; i++)
@@ -423,13 +459,25 @@ static void run_blocks(void *user, int64_t begin, int64_t end)
       find_tile(r, first + i, from);
       r->transform(from, x + i * w->z.c, w->x_step, w->z.c);
     }
-    multiply(w, x, y, n);
+    multiply(w, r->filter, x, y, n);
     for (int64_t i = 0; i < n; i++) leave_tile(r, first + i, y + i * w->columns);
   }
   tn__slots_give(&w->slots, r->scratch, x);
 }
 
-void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, float *out,
+typedef struct packing {
+  const tn__winograd *w;
+  const float *filter;
+  float *to;
+} packing;
+
+static void run_packing(void *user, int64_t begin, int64_t end)
+{
+  const packing *p = user;
+  pack_channels(p->w, p->filter, p->to, begin, end);
+}
+
+void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, const float *filter, float *out,
                       const tn__gemm_then *then)
 {
   static const transform_fn transforms[] = TN__FUSED_FNS(transform);
@@ -437,9 +485,14 @@ void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in
   const int kind = tn__vectors_for(false);
   char *scratch = ctx->scratch;
   float *zeros = (float *)(scratch + w->at_zeros);
+  run r = { w, transforms[kind], backs[kind], in, zeros, w->packed, out, scratch, then };
+  if (w->packed == NULL) {
+    packing p = { w, filter, (float *)(scratch + w->at_packed) };
+    tn_parallel_for(ctx, w->z.c, 1, (double)w->z.oc * FILTER_NS, run_packing, &p);
+    r.filter = p.to;
+  }
   memset(zeros, 0, (size_t)w->z.c * sizeof *zeros);
   tn__slots_begin(&w->slots, scratch);
-  run r = { w, transforms[kind], backs[kind], in, zeros, out, scratch, then };
   const int64_t blocks = (w->tiles + w->block - 1) / w->block;
   tn_parallel_for(ctx, blocks, 1, w->cost_ns / (double)blocks, run_blocks, &r);
 }

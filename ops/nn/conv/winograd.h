@@ -13,10 +13,18 @@ typedef struct tn__winograd_image {
   int64_t before[2];              /* padding above and to the left */
 } tn__winograd_image;
 
+typedef enum tn__winograd_filter {
+  TN__WINOGRAD_CONSTANT, /* [3, 3, c, oc], input 1, a constant */
+  TN__WINOGRAD_FED,      /* the same, transformed in each step */
+  TN__WINOGRAD_TURNED    /* [3, 3, oc, c], fed: the gradient for the images is a convolution with the turned filter */
+} tn__winograd_filter;
+
 typedef struct tn__winograd {
   tn__winograd_image z;
+  tn__winograd_filter filter;
   const struct tn__gemm_kernel *kernel;
-  const void *filter;       /* transformed, in panels */
+  const void *packed;       /* the constant filter, transformed, in panels; NULL: it is made in scratch */
+  size_t at_packed;
   int64_t down, across;     /* tiles of an image */
   int64_t tiles, block;     /* of all images; of a block */
   int64_t columns;          /* oc, rounded up to whole panels */
@@ -26,12 +34,13 @@ typedef struct tn__winograd {
   double cost_ns;
 } tn__winograd;
 
-/* Plans a convolution by the constant filter that is input 1. False if it would not be faster, the filter is not
- * constant, or memory is short; nothing has changed then. Adds to *scratch. */
-bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn_prepare_ctx *ctx, size_t *scratch);
-/* The same results on any number of threads. A NaN or an infinity affects the results whose windows contain it, and no
- * others. */
-void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, float *out,
+/* Plans a convolution. False if it would not be faster or memory is short; nothing has changed then. Adds to *scratch.
+ */
+bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn__winograd_filter filter, tn_prepare_ctx *ctx,
+                       size_t *scratch);
+/* filter: unused if it is constant. The same results on any number of threads. A NaN or an infinity affects the results
+ * whose windows contain it, and no others. */
+void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, const float *filter, float *out,
                       const tn__gemm_then *then);
 
 #endif

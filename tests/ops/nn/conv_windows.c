@@ -350,6 +350,81 @@ static void conv__fewer_products_keep_what_is_not_finite(void)
   }
 }
 
+/* ---- the gradient for images ---- */
+
+/* Element [n, h, w, c] of the gradient: the results that read it, times their taps. */
+static double gradient_at(const shape *s, const float *f, const float *y, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+  double sum = 0;
+  for (int64_t i = 0; i < 3; i++)
+    for (int64_t j = 0; j < 3; j++) {
+      int64_t top = h + s->before[0] - i, left = w + s->before[1] - j;
+      if (top < 0 || top >= s->oh || left < 0 || left >= s->ow) continue;
+      for (int64_t o = 0; o < s->oc; o++)
+        sum += (double)f[((i * 3 + j) * s->c + c) * s->oc + o] * y[((n * s->oh + top) * s->ow + left) * s->oc + o];
+    }
+  return sum;
+}
+
+static tn_tensor *run_gradient(const shape *s, tn_tensor *f, tn_tensor *y, bool reproducible)
+{
+  ts t;
+  tn_tensor *out = NULL;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_session_options_parse(t.options, "kernel_plugins", "never", &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_bool(t.options, "reproducible", reproducible, &t.err), &t.err);
+  const int32_t sizes[] = { (int32_t)s->n, (int32_t)s->h, (int32_t)s->w, (int32_t)s->c };
+  const int64_t four = 4, *e = s->explicit, all[] = { 0, 0, e[0], e[1], e[2], e[3], 0, 0 };
+  tn_tensor *size = NULL;
+  REQUIRE_OK(tn_tensor_create(TN_INT32, &four, 1, &size, NULL), NULL);
+  memcpy(tn_tensor_data(size), sizes, sizeof sizes);
+  tn_output in[] = { ts_const_tensor(t.graph, "sizes", size), ts_const_tensor(t.graph, "f", f),
+                     ts_placeholder(t.graph, "y", TN_FLOAT) };
+  tn_operation_builder *b = tn_operation_begin(t.graph, "Conv2DBackpropInput", "gradient", 0);
+  for (int i = 0; i < 3; i++) tn_operation_add_input(b, in[i]);
+  set_ints(b, "strides", 1, 1);
+  tn_operation_set_string(b, "padding", s->padding, strlen(s->padding));
+  if (s->padding[0] == 'E') tn_operation_set_ints(b, "explicit_paddings", all, 8);
+  finish(b);
+  ts_start(&t);
+  const char *names[] = { "y:0" }, *fetches[] = { "gradient:0" };
+  CHECK_OK(tn_session_run(t.session, NULL, names, &y, 1, fetches, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+  ts_fini(&t);
+  tn_tensor_unref(size);
+  return out;
+}
+
+static void gradient__with_fewer_products(void)
+{
+  state = 11;
+  for (int i = 0; i < 20; i++) {
+    shape s = LARGE;
+    s.n = any(1, 4);
+    s.h = any(9, 30);
+    s.w = any(9, 30);
+    s.c = s.kc = any(16, 40);
+    s.out = any(16, 50);
+    s.padding = paddings[i % 3];
+    for (int k = 0; k < 4; k++) s.explicit[k] = any(0, 4);
+    REQUIRE(fit(&s));
+    const int64_t x[] = { s.n, s.h, s.w, s.c }, f[] = { 3, 3, s.c, s.out }, y[] = { s.n, s.oh, s.ow, s.oc };
+    tn_tensor *filter = tensor(4, f, 2), *in = tensor(4, y, 3), *wanted = tensor(4, x, 0);
+    for (int64_t k = 0; k < tn_tensor_elements(wanted); k++) {
+      int64_t pixel = k / s.c;
+      ((float *)tn_tensor_data(wanted))[k] = (float)gradient_at(&s, tn_tensor_data(filter), tn_tensor_data(in),
+                                                                pixel / s.w / s.h, pixel / s.w % s.h, pixel % s.w,
+                                                                k % s.c);
+    }
+    for (int reproducible = 0; reproducible < 2; reproducible++) {
+      tn_tensor *found = run_gradient(&s, filter, in, reproducible);
+      CHECK_MSG(equal(&s, found, wanted, false), "images %d %d %d %d, filters %d, %s", (int)s.n, (int)s.h, (int)s.w,
+                (int)s.c, (int)s.out, s.padding);
+      tn_tensor_unref(found);
+    }
+    tn_tensor_unref(filter), tn_tensor_unref(in), tn_tensor_unref(wanted);
+  }
+}
+
 static void conv__windows_outside_the_image(void)
 {
   /* some windows do not overlap it */
@@ -432,6 +507,7 @@ TAP_MAIN(
   TAP_TEST(conv__many_terms_and_columns),
   TAP_TEST(conv__fewer_products),
   TAP_TEST(conv__fewer_products_keep_what_is_not_finite),
+  TAP_TEST(gradient__with_fewer_products),
   TAP_TEST(conv__windows_outside_the_image),
   TAP_TEST(products__are_fused),
   TAP_TEST(conv__nothing_leaks_without_memory))
