@@ -8,7 +8,7 @@
 #define TERM_BYTES (MR * 8)     /* maximum bytes of a tile's rows per term; 16-byte elements have fewer rows */
 #define PITCH 16                /* padding between copied rows, so that their distance is never a whole page */
 #define CHUNK_BYTES (4 << 20)   /* size of a chunk of B in scratch */
-#define LOCAL_BYTES (256 << 10) /* part of B used by a block of row groups: stays in the L2 cache */
+#define LOCAL_BYTES (128 << 10) /* part of B used by a block of row groups: stays in the L2 cache */
 #define FEW_ROWS 16             /* copying B into panels pays off only above this */
 #define FEW_TERMS 16
 #define FEW_BLOCKS 16
@@ -165,7 +165,7 @@ typedef struct run {
   char *chunk;                   /* panels of the chunk in scratch, or NULL */
   int64_t k_begin, k_end;        /* the chunk's terms; n_begin, n_end: its columns */
   int64_t n_begin, n_end;
-  int64_t groups, group_block, column_block, column_blocks;
+  int64_t groups, group_block, group_blocks, column_block, column_blocks;
 } run;
 
 /* Runs a tile of any number of columns. All panels of B must be whole. */
@@ -258,6 +258,36 @@ static void follow(const run *r, const tn__gemm_tile *t, int64_t column, int64_t
   r->then->rows(r->then, t->rows, c, column, end - column);
 }
 
+/* ---- fetching what comes next ----
+ *
+ * The block of B that is used is in the L2 cache. While it is, the block that comes next is fetched to it, a slice with
+ * each group of rows: weights come from memory in each step. */
+
+/* Where the panels of the next block begin, NULL if they are near or there are none. */
+static const char *next_block(const run *r, const source *s, int64_t row_end, int64_t terms, int64_t column,
+                              int64_t column_end)
+{
+  const tn__gemm_plan *p = r->plan;
+  const size_t size = p->kernel->element;
+  if (!p->packed || r->chunk != NULL) return NULL;
+  if (s->term + terms < p->k) return s->at + (size_t)(terms * s->row) * size;
+  if (row_end < p->m) return s->term == 0 ? NULL : s->at - (size_t)(s->term * s->row) * size;
+  if (column_end >= r->n_end) return NULL;
+  return r->b + (size_t)((column_end - r->n_begin) / p->kernel->nr * s->panel) * size;
+}
+
+/* Sets the slice of the next block that is fetched with group `group` of `groups`. */
+static void fetch_slice(tn__gemm_tile *t, const run *r, const source *s, const char *next, int64_t group,
+                        int64_t groups, int64_t terms)
+{
+  const tn__gemm_kernel *kernel = r->plan->kernel;
+  const int64_t line = kernel->nr * (int64_t)kernel->element, step = (line + groups - 1) / groups;
+  const int64_t begin = group * step * terms;
+  t->next = next != NULL && begin < line * terms ? next + begin : NULL;
+  t->next_step = step;
+  t->next_panel = s->panel * (int64_t)kernel->element;
+}
+
 /* Multiplies rows, group by group, by `terms` terms and the given columns of s. */
 static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms, const source *s, int64_t column,
                        int64_t column_end)
@@ -267,7 +297,10 @@ static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms
   const bool last = s->term + terms == p->k;
   _Alignas(64) char room[TERM_BYTES * (KC + PITCH)];
   tn__gemm_tile t = { .outer = 1, .inner = 1 };
-  for (; row < row_end; row += t.rows) {
+  const char *next = next_block(r, s, row_end, terms, column, column_end);
+  const int64_t groups = tn__gemm_groups(p, row_end - row);
+  for (int64_t group = 0; row < row_end; row += t.rows, group++) {
+    fetch_slice(&t, r, s, next, group, groups, terms);
     t.rows = tn__gemm_group_rows(p, row_end - row);
     for (int i = 0; i < t.rows; i++) t.c[i] = r->c + (size_t)((row + i) * p->c_row) * size;
     source from = *s;
@@ -293,8 +326,10 @@ static void sweep_windows(const run *r, int64_t group, int64_t group_end, const 
   const size_t size = p->kernel->element;
   tn__gemm_window w = { .rows = 0 };
   tn__gemm_tile t = { .first = true, .step = 1 };
+  const char *next = next_block(r, s, p->m, p->k, column, column_end);
   for (; group < group_end && !tn__poll_over(&poll, group_ns); group++) {
     p->windows(r->a, group, &w);
+    fetch_slice(&t, r, s, next, group, r->groups, p->k);
     t.rows = w.rows;
     t.outer = w.outer;
     t.inner = w.inner;
@@ -381,7 +416,7 @@ static void block_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
   for (int64_t i = begin; i < end; i++) {
-    int64_t group = i / r->column_blocks * r->group_block, column = r->n_begin + i % r->column_blocks * r->column_block;
+    int64_t group = i % r->group_blocks * r->group_block, column = r->n_begin + i / r->group_blocks * r->column_block;
     run_block(r, group, least(r->groups, group + r->group_block), column, least(r->n_end, column + r->column_block));
   }
 }
@@ -392,8 +427,8 @@ static void panel_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
   int64_t nr = r->plan->kernel->nr, first = r->n_begin + begin * nr, last = least(r->n_end, r->n_begin + end * nr);
-  for (int64_t group = 0; group < r->groups; group += r->group_block)
-    for (int64_t column = first; column < last; column += r->column_block)
+  for (int64_t column = first; column < last; column += r->column_block)
+    for (int64_t group = 0; group < r->groups; group += r->group_block)
       run_block(r, group, least(r->groups, group + r->group_block), column, least(last, column + r->column_block));
 }
 
@@ -433,9 +468,10 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
   r->column_block = round_up(LOCAL_BYTES / (together * (int64_t)p->kernel->element) + 1 - nr / 2, nr);
   if (r->column_block < nr) r->column_block = nr;
   if (by_lines(p)) r->column_block = round_up(4096 / (int64_t)p->kernel->element * 4, nr);
-  r->group_block = 8;
+  r->group_block = p->windows != NULL ? 8 : 24;
   r->column_blocks = (width + r->column_block - 1) / r->column_block;
-  int64_t blocks = (r->groups + r->group_block - 1) / r->group_block * r->column_blocks;
+  r->group_blocks = (r->groups + r->group_block - 1) / r->group_block;
+  int64_t blocks = r->group_blocks * r->column_blocks;
   if (p->serial || p->cost_ns < SERIAL_NS) {
     block_part(r, 0, blocks);
     return;

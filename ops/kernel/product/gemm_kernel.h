@@ -22,6 +22,10 @@ typedef struct tn__gemm_tile {
   const void *a[TN__GEMM_MR];
   const void *b;
   void *c[TN__GEMM_MR]; /* column 0 of each row */
+  /* Memory that later tiles read: with each term, the line at `next` is fetched to the L2 cache. NULL: none. The steps
+   * are bytes, from term to term and from panel to panel. */
+  const char *next;
+  int64_t next_step, next_panel;
 } tn__gemm_tile;
 
 struct tn__gemm_kernel {

@@ -109,8 +109,13 @@ INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, 
 /* Adds all terms. If a term takes long enough (FLAT), runs are traversed without a branch at their ends, because
  * that branch would be mispredicted for short runs. */
 INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *tile, const REAL *const *a,
-                        const REAL *b, NAME(vec) sum[][4 * VECTORS], NAME(vec) sum_im[][4 * VECTORS])
+                        const REAL *b, const char *next, NAME(vec) sum[][4 * VECTORS],
+                        NAME(vec) sum_im[][4 * VECTORS])
 {
+#ifndef FLAT
+  const int64_t next_step = next != NULL ? tile->next_step : 0;
+  if (next == NULL) next = (const char *)b;
+#endif
   const int64_t terms = tile->terms, step = tile->step * PARTS;
   const int64_t b_row = tile->b_row * PARTS, panel = tile->panel * PARTS;
   const int64_t a_inner = tile->a_inner * PARTS, b_inner = tile->b_inner * b_row;
@@ -131,8 +136,10 @@ INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *
     for (int64_t inner = 0; inner < tile->inner; inner++) {
       const REAL *line = from + inner * b_inner;
       int64_t to = at + inner * a_inner;
-      for (int64_t t = 0; t < terms; t++, to += step, line += b_row)
+      for (int64_t t = 0; t < terms; t++, to += step, line += b_row, next += next_step) {
+        if (rows > 2) __builtin_prefetch(next, 0, 2);
         NAME(term)(rows, vectors, a, to, line, panel, sum, sum_im);
+      }
     }
 #endif
   }
@@ -194,6 +201,7 @@ INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *ti
 {
   const REAL *a[ROWS];
   const REAL *b = (const REAL *)tile->b + (column - tile->column) / NR * tile->panel * PARTS;
+  const char *next = tile->next == NULL ? NULL : tile->next + (column - tile->column) / NR * tile->next_panel;
   const int vectors = VECTORS * panels;
   UNROLL
   for (int i = 0; i < rows; i++) a[i] = tile->a[i];
@@ -212,7 +220,8 @@ INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *ti
         for (int v = 0; v < vectors; v++) sum[i][v] = NAME(load_at)((const REAL *)tile->c[i] + column * PARTS, v, left);
       }
     }
-    NAME(terms)(rows, vectors, tile, a, b, sum, sum_im);
+    NAME(terms)(rows, vectors, tile, a, b, next, sum, sum_im);
+    if (next != NULL) next += panels * tile->next_panel;
 #if COMPLEX
     UNROLL
     for (int i = 0; i < rows; i++) {

@@ -350,19 +350,24 @@ static place find_place(const run *r, int64_t tile)
   return p;
 }
 
-/* Multiplies the matrices of a block. */
+/* Multiplies the matrices of a block. While some panels of the filter are used, those that follow in memory are fetched
+ * to the L2 cache, a slice with each group of rows. */
 static void multiply(const tn__winograd *w, const float *packed, const float *x, float *y, int64_t tiles)
 {
   const tn__gemm_kernel *kernel = w->kernel;
-  const int64_t nr = kernel->nr, c = w->z.c, panel = c * nr;
+  const int64_t nr = kernel->nr, c = w->z.c, panel = c * nr, line = nr * (int64_t)sizeof(float);
+  const int64_t groups = (tiles + kernel->mr - 1) / kernel->mr, fetched = (line + groups - 1) / groups;
+  const float *end = packed + POINTS * c * w->columns;
   int64_t some = NEAR_BYTES / (panel * (int64_t)sizeof(float)) * nr;
   if (some < nr) some = nr;
-  for (int point = 0; point < POINTS; point++, x += w->x_step, y += w->y_step) {
-    const float *filter = packed + point * c * w->columns;
+  for (int point = 0; point < POINTS; point++, x += w->x_step, y += w->y_step)
     for (int64_t column = 0; column < w->columns; column += some) {
       tn__gemm_tile t = { .first = true, .outer = 1, .inner = 1, .terms = c, .step = 1, .b_row = nr, .panel = panel,
-                          .column = column, .b = filter + column * c };
+                          .column = column, .b = packed + (point * w->columns + column) * c,
+                          .next_step = fetched, .next_panel = panel * (int64_t)sizeof(float) };
       t.columns = w->columns - column < some ? w->columns - column : some;
+      const float *next = (const float *)t.b + t.columns * c;
+      t.next = next < end ? (const char *)next : NULL;
       for (int64_t row = 0; row < tiles; row += t.rows) {
         t.rows = (int)(tiles - row < kernel->mr ? tiles - row : kernel->mr);
         for (int i = 0; i < t.rows; i++) {
@@ -370,9 +375,9 @@ static void multiply(const tn__winograd *w, const float *packed, const float *x,
           t.c[i] = y + (row + i) * w->columns;
         }
         kernel->run(&t);
+        if (t.next != NULL) t.next += fetched * c;
       }
     }
-  }
 }
 
 /* ---- tiles with elements that are not finite ---- */
