@@ -12,7 +12,7 @@ bool tn__slots_plan(tn__slots *s, const tn_prepare_ctx *ctx, size_t bytes, size_
   s->bytes = aligned(bytes);
   s->at = aligned(*scratch);
   if (!tn__size_mul(s->bytes, s->n, &all) || !tn__size_add(s->at, all, &s->at_taken)) return false;
-  return tn__size_add(s->at_taken, s->n * sizeof(atomic_bool), scratch);
+  return tn__size_add(s->at_taken, aligned(s->n * sizeof(atomic_bool)), scratch);
 }
 
 static atomic_bool *flags_of(const tn__slots *s, char *scratch) { return (atomic_bool *)(scratch + s->at_taken); }
