@@ -368,6 +368,7 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/nn/conv/convolution.h \
   ops/nn/conv/winograd.c \
   ops/nn/conv/winograd.h \
+  ops/nn/conv/winograd_sums.c \
   ops/nn/pool/pooling.c \
   ops/nn/pool/pooling.h \
   ops/random/philox.c \

@@ -362,16 +362,16 @@ static tn_status gradient_plan(tn_prepare_ctx *ctx, const conv_state *s, const s
   return st == TN_OK ? dnn_plan_end(p, ctx, err) : st;
 }
 
-#define FEWER_ROWS 256 /* the library's transforms of the filter take longer than what fewer products save */
+#define FEWER_ROWS 256 /* below, the library's transforms take longer than what fewer products save */
 
 /* Whether the library takes fewer products than oneDNN for a gradient: windows of 3 by 3 without AVX-512. */
 static bool has_fewer(const tn_prepare_ctx *ctx, const conv_state *s, const sizes *z)
 {
   const dnn_window *w = &z->window;
-  if (s->wanted != WANTED_X || s->depthwise || w->axes != 2 || z->groups != 1 || dnn_multiplies_faster()) return false;
+  if (s->depthwise || w->axes != 2 || z->groups != 1 || dnn_multiplies_faster()) return false;
   for (int a = 0; a < 2; a++)
     if (w->size[a] != 3 || w->stride[a] != 1 || w->dilation[a] != 1) return false;
-  return ctx->inputs[1].dtype == TN_FLOAT && z->in_group >= 16 && z->out_group >= 16 && z->rows >= FEWER_ROWS;
+  return ctx->inputs[2].dtype == TN_FLOAT && z->in_group >= 16 && z->out_group >= 16 && z->rows >= FEWER_ROWS;
 }
 
 tn_status dnn_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)

@@ -436,6 +436,7 @@ static void onednn__products_are_left_where_they_gain_nothing(void)
   CHECK(is_taken(DEEP " x:2,17,15,32 c:3,3,32,1"));
   CHECK_INT(is_taken(TO_INPUT(" n:2,17,15,16 x:3,3,16,24 x:2,17,15,24")), taken);
   CHECK(is_taken(TO_INPUT(" n:2,17,15,16 x:5,5,16,24 x:2,17,15,24")));
+  CHECK_INT(is_taken(TO_FILTER(" x:2,17,15,16 n:3,3,16,24 x:2,17,15,24")), taken);
   take_all();
 }
 

@@ -91,7 +91,7 @@ typedef struct conv_plan {
   size_t at_gemm;     /* offset in scratch */
   size_t bytes;       /* size of this allocation */
   bool joined;        /* a row of the window is contiguous in the image */
-  bool fewer;         /* use `winograd` instead of the product */
+  bool fewer;         /* use `winograd`; the product, too, is planned if the filter is not constant */
   tn__winograd winograd;
 
   stretch *stretches[2];  /* of rows and of columns; each pair is a rectangle */
@@ -355,18 +355,17 @@ static void plan_groups(conv_plan *p)
   p->gemm.groups = (p->blocks - 1) * p->groups[0][rectangles] + p->groups[1][rectangles];
 }
 
-/* Plans a convolution with fewer products; false if it would not be faster. */
-static bool plan_fewer(tn_prepare_ctx *ctx, conv_plan *p, size_t *scratch)
+/* Plans a convolution with fewer products, if that is faster. */
+static void plan_fewer(tn_prepare_ctx *ctx, conv_plan *p, size_t *scratch)
 {
   const conv_sizes *z = &p->z;
   const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
-  if (((const conv_state *)ctx->state)->type != TN__GEMM_F32 || z->groups != 1 || p->filter.convert) return false;
+  if (((const conv_state *)ctx->state)->type != TN__GEMM_F32 || z->groups != 1 || p->filter.convert) return;
   if (v->size != 3 || u->size != 3 || v->stride != 1 || u->stride != 1 || v->dilation != 1 || u->dilation != 1)
-    return false;
+    return;
   const tn__winograd_image image = { z->n, z->h, z->w, z->c, z->oh, z->ow, z->oc, { v->before, u->before } };
   const tn__winograd_filter filter = tn_prepare_is_constant(ctx, 1) ? TN__WINOGRAD_CONSTANT : TN__WINOGRAD_FED;
   p->fewer = tn__winograd_plan(&p->winograd, &image, filter, ctx, scratch);
-  return p->fewer;
 }
 
 static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
@@ -420,13 +419,12 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn__form_plan(&p->in, s->dtype, s->window.channels_first, &in, &scratch);
   tn__form_plan(&p->filter, s->dtype, false, &filter, &scratch);
   tn__form_plan(&p->out, s->dtype, s->window.channels_first, &result, &scratch);
-  if (plan_fewer(ctx, p, &scratch)) {
-    ctx->cost_ns = p->winograd.cost_ns;
-  } else {
+  plan_fewer(ctx, p, &scratch);
+  if (!p->fewer || p->winograd.filter != TN__WINOGRAD_CONSTANT) {
     plan_product(ctx, p);
     p->at_gemm = tn__take(&scratch, p->gemm.scratch);
-    ctx->cost_ns = p->gemm.cost_ns * (double)p->z.groups;
   }
+  ctx->cost_ns = p->fewer ? p->winograd.cost_ns : p->gemm.cost_ns * (double)p->z.groups;
   ctx->scratch_bytes = scratch;
   return TN_OK;
 }
@@ -443,12 +441,13 @@ static tn_status conv_compute(tn_kernel_ctx *ctx)
   const char *in = tn__form_load(&p->in, ctx, ctx->inputs[0]->data, scratch);
   const char *b = tn__form_load(&p->filter, ctx, ctx->inputs[1]->data, scratch);
   char *result = tn__form_room(&p->out, out->data, scratch);
+  bool done = false;
   if (p->fewer) {
     tn__after_product after;
     const tn__gemm_then *then = tn__after_product_set(&after, &s->epilogue, ctx, 2, 0);
-    tn__winograd_run(&p->winograd, ctx, (const float *)in, (const float *)b, (float *)result, then);
+    done = tn__winograd_run(&p->winograd, ctx, (const float *)in, (const float *)b, (float *)result, then);
   }
-  for (int64_t g = 0; g < p->z.groups && !p->fewer; g++) {
+  for (int64_t g = 0; g < p->z.groups && !done; g++) {
     size_t column = (size_t)(g * p->gemm.n) * p->element;
     tn__after_product after;
     const tn__gemm_then *then = tn__after_product_set(&after, &s->epilogue, ctx, 2, g * p->gemm.n);

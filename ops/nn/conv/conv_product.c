@@ -25,8 +25,10 @@ typedef struct conv_plan {
   const void *packed; /* the constant filter in panels, or NULL */
   tn__form form[3];
   size_t at_turned, at_gemm; /* offsets in scratch */
-  bool fewer;                /* use `winograd` instead of the product */
+  bool fewer;                /* use `winograd` unless the filter is not finite */
   tn__winograd winograd;
+  bool sums; /* use `winograd_sums` unless an element is not finite */
+  tn__winograd_sums winograd_sums;
 } conv_plan;
 
 tn_status tn__conv_create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err)
@@ -123,19 +125,23 @@ static void plan_packing(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p)
   tn__gemm_plan_choose(g);
 }
 
-/* Plans the gradient for images as a convolution of y with fewer products; false if it would not be faster. */
-static bool plan_fewer(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p, size_t *scratch)
+/* Plans a gradient with fewer products, if that is faster. */
+static void plan_fewer(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p, size_t *scratch)
 {
   const tn__conv_sizes *z = &p->z;
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
-  if (s->kind.wanted != TN__CONV_X || s->kind.directions != 2 || s->type != TN__GEMM_F32 || z->groups != 1 ||
+  if (s->kind.wanted == TN__CONV_Y || s->kind.directions != 2 || s->type != TN__GEMM_F32 || z->groups != 1 ||
       p->form[FILTER].convert || v->size != 3 || u->size != 3 || v->stride != 1 || u->stride != 1 ||
       v->dilation != 1 || u->dilation != 1)
-    return false;
-  const tn__winograd_image image = { z->x.n, z->y.size[1], z->y.size[2], z->fo, z->x.size[1], z->x.size[2], z->fc,
-                                     { 2 - v->before, 2 - u->before } };
-  p->fewer = tn__winograd_plan(&p->winograd, &image, TN__WINOGRAD_TURNED, ctx, scratch);
-  return p->fewer;
+    return;
+  const int64_t *x = z->x.size, *y = z->y.size;
+  if (s->kind.wanted == TN__CONV_X) { /* a convolution of y with the turned filter */
+    const tn__winograd_image image = { z->x.n, y[1], y[2], z->fo, x[1], x[2], z->fc, { 2 - v->before, 2 - u->before } };
+    p->fewer = tn__winograd_plan(&p->winograd, &image, TN__WINOGRAD_TURNED, ctx, scratch);
+  } else {
+    const tn__winograd_image image = { z->x.n, x[1], x[2], z->fc, y[1], y[2], z->fo, { v->before, u->before } };
+    p->sums = tn__winograd_sums_plan(&p->winograd_sums, &image, ctx, scratch);
+  }
 }
 
 tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -153,11 +159,7 @@ tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn__form_plan(&p->form[X], s->dtype, s->window.channels_first, &z.x, &scratch);
   tn__form_plan(&p->form[FILTER], s->dtype, false, &filter, &scratch);
   tn__form_plan(&p->form[Y], s->dtype, s->window.channels_first, &z.y, &scratch);
-  if (plan_fewer(ctx, s, p, &scratch)) {
-    ctx->scratch_bytes = scratch;
-    ctx->cost_ns = p->winograd.cost_ns;
-    return TN_OK;
-  }
+  plan_fewer(ctx, s, p, &scratch);
   plan_sizes(s, p);
   p->gemm.reproducible = ctx->reproducible;
   st = plan_rows(s, p, err);
@@ -168,7 +170,7 @@ tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   plan_packing(ctx, s, p);
   p->at_gemm = tn__take(&scratch, p->gemm.scratch);
   ctx->scratch_bytes = scratch;
-  ctx->cost_ns = p->gemm.cost_ns * (double)z.groups;
+  ctx->cost_ns = p->fewer ? p->winograd.cost_ns : p->gemm.cost_ns * (double)z.groups;
   return TN_OK;
 }
 
@@ -224,8 +226,8 @@ tn_status tn__conv_compute(tn_kernel_ctx *ctx)
   for (int i = 0; i < (int)ctx->n_inputs; i++)
     if (i != r) at[i] = tn__form_load(&p->form[i], ctx, ctx->inputs[i]->data, scratch);
   void *result = tn__form_room(&p->form[r], ctx->outputs[0]->data, scratch);
-  if (p->fewer) {
-    tn__winograd_run(&p->winograd, ctx, at[Y], at[FILTER], result, NULL);
+  if ((p->fewer && tn__winograd_run(&p->winograd, ctx, at[Y], at[FILTER], result, NULL)) ||
+      (p->sums && tn__winograd_sums_run(&p->winograd_sums, ctx, at[X], at[Y], result))) {
     tn__form_store(&p->form[r], ctx, ctx->outputs[0]->data, scratch);
     return TN_OK;
   }

@@ -12,10 +12,10 @@
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
-#define TILE 6 /* points of the image in a line */
-#define OUT 4  /* results in a line */
-#define POINTS (TILE * TILE)
-#define LANES 16
+#define TILE TN__WINOGRAD_TILE /* points of the image in a line */
+#define OUT TN__WINOGRAD_OUT   /* results in a line */
+#define POINTS TN__WINOGRAD_POINTS
+#define LANES TN__WINOGRAD_LANES
 #define CACHE 320000     /* bytes of a block, in an L2 cache of 512 KB or more */
 #define FEW_TILES 24     /* of a block, whatever it takes: each block reads the whole filter */
 #define NEAR_BYTES 16384 /* of a point's filter, which stay in the L1 cache for all rows of a block */
@@ -24,8 +24,8 @@
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-#define A (2.0f / 3)
-#define B (3.0f / 2)
+#define A TN__WINOGRAD_A
+#define B TN__WINOGRAD_B
 
 /* Six values, `step` apart, to their values at the points, LANES lines at a time. */
 TN__INLINED void spread(const int fused, const float *const *in, float *out, int64_t step)
@@ -132,7 +132,6 @@ TN__INLINED float transform_back(const int fused, const float *from, int64_t ste
   return tn__add_lanes(sums);
 }
 
-typedef void (*transform_fn)(const float *const *from, float *to, int64_t step, int64_t channels);
 typedef float (*back_fn)(const float *from, int64_t step, const place *p, int64_t channels, const tn__gemm_then *then);
 
 static void transform(const float *const *from, float *to, int64_t step, int64_t channels)
@@ -155,6 +154,12 @@ static float back(const float *from, int64_t step, const place *p, int64_t chann
   }
 TN__AVX2_LOOPS(TRANSFORMS, 0)
 TN__FUSED_LOOPS(TRANSFORMS, 1)
+
+tn__winograd_enter tn__winograd_enter_of(void)
+{
+  static const tn__winograd_enter transforms[] = TN__FUSED_FNS(transform);
+  return transforms[tn__vectors_for(false)];
+}
 
 /* ---- the filter ---- */
 
@@ -185,12 +190,12 @@ typedef struct taps {
 } taps;
 
 /* Packs the filters of channels [k, end) of c as 36 matrices [c, n] in panels of nr columns; computed in double,
- * rounded once. */
-TN__INLINED void pack_filters(const bool turned, const taps *from, float *to, int64_t k, int64_t end, int64_t c,
+ * rounded once. Returns a NaN if a value is not finite. */
+TN__INLINED double pack_filters(const bool turned, const taps *from, float *to, int64_t k, int64_t end, int64_t c,
                               int64_t n, int64_t nr)
 {
   const int64_t columns = (n + nr - 1) / nr * nr, matrix = c * columns, step = turned ? from->filter : 1;
-  double tap[9][FILTERS], half[TILE * 3][FILTERS], all[POINTS][FILTERS];
+  double tap[9][FILTERS], half[TILE * 3][FILTERS], all[POINTS][FILTERS], bad[FILTERS] = { 0 }, sum = 0;
   for (; k < end; k++)
     for (int64_t j = 0; j < columns; j += FILTERS) {
       const int64_t left = n - j < FILTERS ? n - j : FILTERS, at = j / nr * c * nr + k * nr + j % nr;
@@ -201,39 +206,67 @@ TN__INLINED void pack_filters(const bool turned, const taps *from, float *to, in
       for (int t = 0; t < TILE; t++) filter_points(half[3 * t], FILTERS, all[t * TILE], FILTERS);
       for (int t = 0; t < POINTS; t++)
         for (int i = 0; i < FILTERS; i++) to[t * matrix + at + i] = (float)all[t][i];
+      for (int t = 0; t < 9; t++)
+        for (int i = 0; i < FILTERS; i++) {
+          float more = (float)(tap[t][i] * 16); /* no value at a point is as large */
+          bad[i] += more - more;
+        }
     }
+  for (int i = 0; i < FILTERS; i++) sum += bad[i];
+  return sum;
 }
 
-typedef void (*pack_fn)(const taps *from, float *to, int64_t k, int64_t end, int64_t c, int64_t n, int64_t nr);
+typedef double (*pack_fn)(const taps *from, float *to, int64_t k, int64_t end, int64_t c, int64_t n, int64_t nr);
 
-#define PACK(name, turned, attribute)                                                                         \
-  attribute static void name(const taps *from, float *to, int64_t k, int64_t end, int64_t c, int64_t n, int64_t nr) \
-  {                                                                                                           \
-    pack_filters(turned, from, to, k, end, c, n, nr);                                                         \
+#define PACK(name, turned, attribute)                                                                               \
+  attribute static double name(const taps *from, float *to, int64_t k, int64_t end, int64_t c, int64_t n, int64_t nr) \
+  {                                                                                                                 \
+    return pack_filters(turned, from, to, k, end, c, n, nr);                                                        \
   }
 #define PACK_WIDE(name, end, attribute) PACK(name##_##end, false, attribute) PACK(name##_turned_##end, true, attribute)
 PACK(pack, false, )
 PACK(pack_turned, true, )
 TN__AVX2_LOOPS(PACK_WIDE, pack)
 
-/* Packs channels [begin, end) of a filter. */
-static void pack_channels(const tn__winograd *w, const float *filter, float *to, int64_t begin, int64_t end)
+/* Packs channels [begin, end) of a filter. False if a tap is not finite. */
+static bool pack_channels(const tn__winograd *w, const float *filter, float *to, int64_t begin, int64_t end)
 {
   static const pack_fn packs[] = TN__AVX2_FNS(pack), turned[] = TN__AVX2_FNS(pack_turned);
   const tn__winograd_image *z = &w->z;
-  const int64_t one = z->c * z->oc;
+  const int64_t one = z->c * z->oc, nr = w->kernel->nr;
+  const int kind = tn__vectors();
   if (w->filter == TN__WINOGRAD_TURNED)
-    turned[tn__vectors()](&(taps){ filter + 8 * one, -one, 1, z->c }, to, begin, end, z->c, z->oc, w->kernel->nr);
-  else
-    packs[tn__vectors()](&(taps){ filter, one, z->oc, 1 }, to, begin, end, z->c, z->oc, w->kernel->nr);
+    return turned[kind](&(taps){ filter + 8 * one, -one, 1, z->c }, to, begin, end, z->c, z->oc, nr) == 0;
+  return packs[kind](&(taps){ filter, one, z->oc, 1 }, to, begin, end, z->c, z->oc, nr) == 0;
 }
 
 static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error *err)
 {
   const tn__winograd *w = user;
-  (void)err;
-  pack_channels(w, from->data, to, 0, w->z.c);
-  return TN_OK;
+  if (pack_channels(w, from->data, to, 0, w->z.c)) return TN_OK;
+  return tn_error_set(err, TN_UNIMPLEMENTED, "a filter with elements that are not finite");
+}
+
+/* ---- tiles ---- */
+
+static int64_t tiles_down(const tn__winograd_image *z) { return (z->oh + OUT - 1) / OUT; }
+static int64_t tiles_across(const tn__winograd_image *z) { return (z->ow + OUT - 1) / OUT; }
+
+int64_t tn__winograd_tiles(const tn__winograd_image *z) { return z->n * tiles_down(z) * tiles_across(z); }
+
+void tn__winograd_pixels(const tn__winograd_image *z, const float *in, const float *zeros, int64_t tile,
+                         const float **at)
+{
+  const int64_t across = tiles_across(z), each = tiles_down(z) * across, image = tile / each, rest = tile % each;
+  const int64_t top = rest / across * OUT - z->before[0], left = rest % across * OUT - z->before[1];
+  for (int64_t i = 0; i < TILE; i++) {
+    const int64_t y = top + i;
+    const float *line = y >= 0 && y < z->h ? in + (image * z->h + y) * z->w * z->c : NULL;
+    for (int64_t j = 0; j < TILE; j++) {
+      const int64_t x = left + j;
+      *at++ = line != NULL && x >= 0 && x < z->w ? line + x * z->c : zeros;
+    }
+  }
 }
 
 /* ---- the plan ---- */
@@ -268,10 +301,6 @@ static void cut(tn__winograd *w, uint32_t threads)
   if (w->block > rows) w->block = (w->block + rows - 1) / rows * rows;
 }
 
-/* The distance of a block's matrices, in elements: an odd number of cache lines, so that their lines do not compete
- * for the same sets of the L1 cache. */
-static int64_t step_of(int64_t elements) { return ((elements + 15) / 16 | 1) * 16; }
-
 /* Packs a constant filter, or takes scratch memory for one that is packed in each step. */
 static bool plan_filter(tn__winograd *w, tn_prepare_ctx *ctx, size_t *scratch)
 {
@@ -291,15 +320,13 @@ bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn__winogra
 {
   if (ctx->reproducible || z->c < LANES || z->oc < LANES) return false;
   *w = (tn__winograd){ .z = *z, .filter = filter };
-  w->down = (z->oh + OUT - 1) / OUT;
-  w->across = (z->ow + OUT - 1) / OUT;
-  w->tiles = z->n * w->down * w->across;
+  w->tiles = tn__winograd_tiles(z);
   w->kernel = tn__gemm_kernel_find(TN__GEMM_F32, z->oc, false);
   if (w->tiles == 0 || w->kernel->nr % FILTERS != 0 || !is_worth_it(w)) return false;
   w->columns = (z->oc + w->kernel->nr - 1) / w->kernel->nr * w->kernel->nr;
   cut(w, ctx->threads);
-  w->x_step = step_of(w->block * z->c);
-  w->y_step = step_of(w->block * w->columns);
+  w->x_step = tn__winograd_step(w->block * z->c);
+  w->y_step = tn__winograd_step(w->block * w->columns);
   size_t all = *scratch, bytes;
   w->at_zeros = tn__take(&all, (size_t)z->c * sizeof(float));
   if (!tn__size_mul((size_t)(w->x_step + w->y_step), POINTS * sizeof(float), &bytes) ||
@@ -313,7 +340,7 @@ bool tn__winograd_plan(tn__winograd *w, const tn__winograd_image *z, tn__winogra
 
 typedef struct run {
   const tn__winograd *w;
-  transform_fn transform;
+  tn__winograd_enter transform;
   back_fn back;
   const float *in, *zeros, *filter; /* filter: packed */
   float *out;
@@ -321,29 +348,11 @@ typedef struct run {
   const tn__gemm_then *then;
 } run;
 
-/* Finds the 36 pixels of a tile in the image. */
-static void find_tile(const run *r, int64_t tile, const float **at)
-{
-  const tn__winograd *w = r->w;
-  const tn__winograd_image *z = &w->z;
-  const int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
-  const int64_t top = rest / w->across * OUT - z->before[0], left = rest % w->across * OUT - z->before[1];
-  for (int64_t i = 0; i < TILE; i++) {
-    const int64_t y = top + i;
-    const float *line = y >= 0 && y < z->h ? r->in + (image * z->h + y) * z->w * z->c : NULL;
-    for (int64_t j = 0; j < TILE; j++) {
-      const int64_t x = left + j;
-      *at++ = line != NULL && x >= 0 && x < z->w ? line + x * z->c : r->zeros;
-    }
-  }
-}
-
 static place find_place(const run *r, int64_t tile)
 {
-  const tn__winograd *w = r->w;
-  const tn__winograd_image *z = &w->z;
-  const int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
-  const int64_t top = rest / w->across * OUT, left = rest % w->across * OUT;
+  const tn__winograd_image *z = &r->w->z;
+  const int64_t across = tiles_across(z), each = tiles_down(z) * across, image = tile / each, rest = tile % each;
+  const int64_t top = rest / across * OUT, left = rest % across * OUT;
   place p = { z->oh - top, z->ow - left, r->out + ((image * z->oh + top) * z->ow + left) * z->oc, z->ow * z->oc };
   if (p.rows > OUT) p.rows = OUT;
   if (p.columns > OUT) p.columns = OUT;
@@ -441,7 +450,7 @@ static void leave_tile(const run *r, int64_t tile, const float *from)
   const float bad = r->back(from, w->y_step, &p, w->z.oc, r->then);
   if (bad != 0) { /* it is a NaN */
     const float *pixels[POINTS];
-    find_tile(r, tile, pixels);
+    tn__winograd_pixels(&w->z, r->in, r->zeros, tile, pixels);
     compute_directly(r, pixels, &p);
   }
   if (r->then == NULL || r->then->rows == NULL) return;
@@ -461,7 +470,7 @@ static void run_blocks(void *user, int64_t begin, int64_t end)
     const int64_t first = block * w->block, left = w->tiles - first, n = left < w->block ? left : w->block;
     for (int64_t i = 0; i < n; i++) {
       const float *from[POINTS];
-      find_tile(r, first + i, from);
+      tn__winograd_pixels(&w->z, r->in, r->zeros, first + i, from);
       r->transform(from, x + i * w->z.c, w->x_step, w->z.c);
     }
     multiply(w, r->filter, x, y, n);
@@ -474,30 +483,31 @@ typedef struct packing {
   const tn__winograd *w;
   const float *filter;
   float *to;
+  atomic_bool bad; /* a tap is not finite */
 } packing;
 
 static void run_packing(void *user, int64_t begin, int64_t end)
 {
-  const packing *p = user;
-  pack_channels(p->w, p->filter, p->to, begin, end);
+  packing *p = user;
+  if (!pack_channels(p->w, p->filter, p->to, begin, end)) atomic_store_explicit(&p->bad, true, memory_order_relaxed);
 }
 
-void tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, const float *filter, float *out,
+bool tn__winograd_run(const tn__winograd *w, tn_kernel_ctx *ctx, const float *in, const float *filter, float *out,
                       const tn__gemm_then *then)
 {
-  static const transform_fn transforms[] = TN__FUSED_FNS(transform);
   static const back_fn backs[] = TN__FUSED_FNS(back);
-  const int kind = tn__vectors_for(false);
   char *scratch = ctx->scratch;
   float *zeros = (float *)(scratch + w->at_zeros);
-  run r = { w, transforms[kind], backs[kind], in, zeros, w->packed, out, scratch, then };
+  run r = { w, tn__winograd_enter_of(), backs[tn__vectors_for(false)], in, zeros, w->packed, out, scratch, then };
   if (w->packed == NULL) {
-    packing p = { w, filter, (float *)(scratch + w->at_packed) };
+    packing p = { w, filter, (float *)(scratch + w->at_packed), false };
     tn_parallel_for(ctx, w->z.c, 1, (double)w->z.oc * FILTER_NS, run_packing, &p);
+    if (atomic_load_explicit(&p.bad, memory_order_relaxed)) return false;
     r.filter = p.to;
   }
   memset(zeros, 0, (size_t)w->z.c * sizeof *zeros);
   tn__slots_begin(&w->slots, scratch);
   const int64_t blocks = (w->tiles + w->block - 1) / w->block;
   tn_parallel_for(ctx, blocks, 1, w->cost_ns / (double)blocks, run_blocks, &r);
+  return true;
 }

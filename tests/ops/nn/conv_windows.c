@@ -324,37 +324,50 @@ static void conv__fewer_products(void)
   check((shape){ CONV, 1, 1, 700, 32, 3, 3, 32, 32, ONE, "SAME", .after = "br" });
 }
 
-/* A pixel that is not finite affects the results whose windows contain it, as in the direct sum. */
+static bool alike(float found, float wanted, float most)
+{
+  if (isnan(wanted) || isinf(wanted)) return isnan(wanted) ? isnan(found) : found == wanted;
+  return fabsf(found - wanted) <= most * (1 + fabsf(wanted));
+}
+
+/* Elements that are not finite affect the results that they contribute to, as in the direct sum. where: in the images,
+ * in a constant filter, in a fed one. */
+static void check_not_finite(int where, float value)
+{
+  shape s = LARGE;
+  s.after = where == 0 ? "b6" : "b";
+  s.fed = where == 2;
+  REQUIRE(fit(&s));
+  const int64_t x[] = { s.n, s.h, s.w, s.c }, f[] = { 3, 3, s.c, s.out }, y[] = { s.n, s.oh, s.ow, s.oc };
+  operands o = { tensor(4, x, 1), tensor(4, f, 2), tensor(1, y + 3, 3), tensor(4, y, 4) };
+  tn_tensor *wanted = tensor(4, y, 0);
+  float *in = tn_tensor_data(o.x), *filter = tn_tensor_data(o.f), *right_at = tn_tensor_data(wanted);
+  for (int64_t i = 0; i < 9 && where == 0; i++) in[(i * 3 * s.w + i * 2 + 1) * s.c + i] = i % 2 == 0 ? value : -value;
+  if (where == 0) in[0] = value;
+  else filter[4 * s.c * s.out + 5] = value;
+  right(&s, in, filter, tn_tensor_data(o.bias), tn_tensor_data(o.added), right_at);
+  tn_tensor *found = run(&s, &o, 1, false);
+  const float *at = tn_tensor_data(found);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < tn_tensor_elements(found); i++) wrong += !alike(at[i], right_at[i], 1e-4f);
+  CHECK_MSG(wrong == 0, "%g in operand %d: %d elements are wrong", (double)value, where, (int)wrong);
+  tn_tensor_unref(found), tn_tensor_unref(wanted);
+  tn_tensor_unref(o.x), tn_tensor_unref(o.f), tn_tensor_unref(o.bias), tn_tensor_unref(o.added);
+}
+
 static void conv__fewer_products_keep_what_is_not_finite(void)
 {
   static const float values[] = { NAN, INFINITY, -INFINITY, 3e38f };
-  shape s = LARGE;
-  s.after = "b6";
-  REQUIRE(fit(&s));
-  const int64_t x[] = { s.n, s.h, s.w, s.c }, f[] = { 3, 3, s.c, s.out }, y[] = { s.n, s.oh, s.ow, s.oc };
-  for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
-    operands o = { tensor(4, x, 1), tensor(4, f, 2), tensor(1, y + 3, 3), tensor(4, y, 4) };
-    tn_tensor *wanted = tensor(4, y, 0);
-    float *in = tn_tensor_data(o.x), *right_at = tn_tensor_data(wanted);
-    for (int64_t i = 0; i < 9; i++) in[(i * 3 * s.w + i * 2 + 1) * s.c + i] = i % 2 == 0 ? values[v] : -values[v];
-    in[0] = values[v];
-    right(&s, in, tn_tensor_data(o.f), tn_tensor_data(o.bias), tn_tensor_data(o.added), right_at);
-    tn_tensor *found = run(&s, &o, 1, false);
-    const float *at = tn_tensor_data(found);
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < tn_tensor_elements(found); i++)
-      wrong += isnan(right_at[i]) ? !isnan(at[i]) : !(fabsf(at[i] - right_at[i]) <= 1e-4f * (1 + fabsf(right_at[i])));
-    CHECK_MSG(wrong == 0, "%g: %d elements are wrong", (double)values[v], (int)wrong);
-    tn_tensor_unref(found), tn_tensor_unref(wanted);
-    tn_tensor_unref(o.x), tn_tensor_unref(o.f), tn_tensor_unref(o.bias), tn_tensor_unref(o.added);
-  }
+  for (int where = 0; where < 3; where++)
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) check_not_finite(where, values[v]);
 }
 
-/* ---- the gradient for images ---- */
+/* ---- gradients with fewer products ---- */
 
-/* Element [n, h, w, c] of the gradient: the results that read it, times their taps. */
-static double gradient_at(const shape *s, const float *f, const float *y, int64_t n, int64_t h, int64_t w, int64_t c)
+/* Element [n, h, w, c] of the gradient for images: the results that read it, times their taps. */
+static double image_at(const shape *s, const float *f, const float *y, int64_t k)
 {
+  const int64_t c = k % s->c, w = k / s->c % s->w, h = k / s->c / s->w % s->h, n = k / s->c / s->w / s->h;
   double sum = 0;
   for (int64_t i = 0; i < 3; i++)
     for (int64_t j = 0; j < 3; j++) {
@@ -366,40 +379,81 @@ static double gradient_at(const shape *s, const float *f, const float *y, int64_
   return sum;
 }
 
-static tn_tensor *run_gradient(const shape *s, tn_tensor *f, tn_tensor *y, bool reproducible)
+/* Element [i, j, c, o] of the gradient for the filter: the pixels that it multiplies, times the results' gradients. */
+static double filter_at(const shape *s, const float *x, const float *y, int64_t k)
+{
+  const int64_t o = k % s->oc, c = k / s->oc % s->c, j = k / s->oc / s->c % 3, i = k / s->oc / s->c / 3;
+  double sum = 0;
+  for (int64_t n = 0; n < s->n; n++)
+    for (int64_t u = 0; u < s->oh; u++)
+      for (int64_t v = 0; v < s->ow; v++) {
+        int64_t h = u - s->before[0] + i, w = v - s->before[1] + j;
+        if (h < 0 || h >= s->h || w < 0 || w >= s->w) continue;
+        sum += (double)x[((n * s->h + h) * s->w + w) * s->c + c] * y[((n * s->oh + u) * s->ow + v) * s->oc + o];
+      }
+  return sum;
+}
+
+/* other: the filter, or the images. */
+static tn_tensor *run_gradient(const shape *s, bool filter, tn_tensor *other, tn_tensor *y, bool reproducible)
 {
   ts t;
-  tn_tensor *out = NULL;
+  tn_tensor *out = NULL, *size = NULL;
   ts_init(&t, 1);
   REQUIRE_OK(tn_session_options_parse(t.options, "kernel_plugins", "never", &t.err), &t.err);
   REQUIRE_OK(tn_session_options_set_bool(t.options, "reproducible", reproducible, &t.err), &t.err);
-  const int32_t sizes[] = { (int32_t)s->n, (int32_t)s->h, (int32_t)s->w, (int32_t)s->c };
+  const int32_t sizes[][4] = { { (int32_t)s->n, (int32_t)s->h, (int32_t)s->w, (int32_t)s->c },
+                               { 3, 3, (int32_t)s->c, (int32_t)s->oc } };
   const int64_t four = 4, *e = s->explicit, all[] = { 0, 0, e[0], e[1], e[2], e[3], 0, 0 };
-  tn_tensor *size = NULL;
   REQUIRE_OK(tn_tensor_create(TN_INT32, &four, 1, &size, NULL), NULL);
-  memcpy(tn_tensor_data(size), sizes, sizeof sizes);
-  tn_output in[] = { ts_const_tensor(t.graph, "sizes", size), ts_const_tensor(t.graph, "f", f),
-                     ts_placeholder(t.graph, "y", TN_FLOAT) };
-  tn_operation_builder *b = tn_operation_begin(t.graph, "Conv2DBackpropInput", "gradient", 0);
-  for (int i = 0; i < 3; i++) tn_operation_add_input(b, in[i]);
+  memcpy(tn_tensor_data(size), sizes[filter], sizeof *sizes);
+  tn_output shape_of = ts_const_tensor(t.graph, "sizes", size), operand = ts_placeholder(t.graph, "other", TN_FLOAT);
+  tn_output gradient = ts_placeholder(t.graph, "y", TN_FLOAT);
+  tn_operation_builder *b =
+      tn_operation_begin(t.graph, filter ? "Conv2DBackpropFilter" : "Conv2DBackpropInput", "gradient", 0);
+  tn_operation_add_input(b, filter ? operand : shape_of);
+  tn_operation_add_input(b, filter ? shape_of : operand);
+  tn_operation_add_input(b, gradient);
   set_ints(b, "strides", 1, 1);
   tn_operation_set_string(b, "padding", s->padding, strlen(s->padding));
   if (s->padding[0] == 'E') tn_operation_set_ints(b, "explicit_paddings", all, 8);
   finish(b);
   ts_start(&t);
-  const char *names[] = { "y:0" }, *fetches[] = { "gradient:0" };
-  CHECK_OK(tn_session_run(t.session, NULL, names, &y, 1, fetches, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+  const char *names[] = { "other:0", "y:0" }, *fetches[] = { "gradient:0" };
+  tn_tensor *feeds[] = { other, y };
+  CHECK_OK(tn_session_run(t.session, NULL, names, feeds, 2, fetches, &out, 1, NULL, 0, NULL, &t.err), &t.err);
   ts_fini(&t);
   tn_tensor_unref(size);
   return out;
 }
 
-static void gradient__with_fewer_products(void)
+static void check_gradient(const shape *s, bool filter, float poison)
+{
+  const int64_t x[] = { s->n, s->h, s->w, s->c }, f[] = { 3, 3, s->c, s->out }, y[] = { s->n, s->oh, s->ow, s->oc };
+  tn_tensor *other = tensor(4, filter ? x : f, 2), *gradient = tensor(4, y, 3), *wanted = tensor(4, filter ? f : x, 0);
+  float *at = tn_tensor_data(other), *right_at = tn_tensor_data(wanted);
+  if (poison != 0) at[s->c + 3] = poison;
+  for (int64_t k = 0; k < tn_tensor_elements(wanted); k++)
+    right_at[k] = (float)(filter ? filter_at : image_at)(s, at, tn_tensor_data(gradient), k);
+  const float most = 1e-4f * sqrtf((float)(filter ? s->n * s->oh * s->ow : 9 * s->oc) / 100);
+  for (int reproducible = 0; reproducible < 2; reproducible++) {
+    tn_tensor *found = run_gradient(s, filter, other, gradient, reproducible);
+    const float *got = tn_tensor_data(found);
+    int64_t wrong = 0;
+    for (int64_t k = 0; k < tn_tensor_elements(wanted); k++) wrong += !alike(got[k], right_at[k], most);
+    CHECK_MSG(wrong == 0, "filter %d, images %d %d %d %d, filters %d, %s: %d elements are wrong", filter, (int)s->n,
+              (int)s->h, (int)s->w, (int)s->c, (int)s->out, s->padding, (int)wrong);
+    tn_tensor_unref(found);
+  }
+  tn_tensor_unref(other), tn_tensor_unref(gradient), tn_tensor_unref(wanted);
+}
+
+static void gradients__with_fewer_products(void)
 {
   state = 11;
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 24; i++) {
     shape s = LARGE;
-    s.n = any(1, 4);
+    s.n = any(3, 6);
     s.h = any(9, 30);
     s.w = any(9, 30);
     s.c = s.kc = any(16, 40);
@@ -407,21 +461,7 @@ static void gradient__with_fewer_products(void)
     s.padding = paddings[i % 3];
     for (int k = 0; k < 4; k++) s.explicit[k] = any(0, 4);
     REQUIRE(fit(&s));
-    const int64_t x[] = { s.n, s.h, s.w, s.c }, f[] = { 3, 3, s.c, s.out }, y[] = { s.n, s.oh, s.ow, s.oc };
-    tn_tensor *filter = tensor(4, f, 2), *in = tensor(4, y, 3), *wanted = tensor(4, x, 0);
-    for (int64_t k = 0; k < tn_tensor_elements(wanted); k++) {
-      int64_t pixel = k / s.c;
-      ((float *)tn_tensor_data(wanted))[k] = (float)gradient_at(&s, tn_tensor_data(filter), tn_tensor_data(in),
-                                                                pixel / s.w / s.h, pixel / s.w % s.h, pixel % s.w,
-                                                                k % s.c);
-    }
-    for (int reproducible = 0; reproducible < 2; reproducible++) {
-      tn_tensor *found = run_gradient(&s, filter, in, reproducible);
-      CHECK_MSG(equal(&s, found, wanted, false), "images %d %d %d %d, filters %d, %s", (int)s.n, (int)s.h, (int)s.w,
-                (int)s.c, (int)s.out, s.padding);
-      tn_tensor_unref(found);
-    }
-    tn_tensor_unref(filter), tn_tensor_unref(in), tn_tensor_unref(wanted);
+    check_gradient(&s, i % 2 == 0, i < 22 ? 0 : INFINITY);
   }
 }
 
@@ -507,7 +547,7 @@ TAP_MAIN(
   TAP_TEST(conv__many_terms_and_columns),
   TAP_TEST(conv__fewer_products),
   TAP_TEST(conv__fewer_products_keep_what_is_not_finite),
-  TAP_TEST(gradient__with_fewer_products),
+  TAP_TEST(gradients__with_fewer_products),
   TAP_TEST(conv__windows_outside_the_image),
   TAP_TEST(products__are_fused),
   TAP_TEST(conv__nothing_leaks_without_memory))
