@@ -363,15 +363,20 @@ static tn_status gradient_plan(tn_prepare_ctx *ctx, const conv_state *s, const s
 }
 
 #define FEWER_ROWS 256 /* below, the library's transforms take longer than what fewer products save */
+#define MANY 32        /* channels of an image with which the library's own gradient is as fast */
 
-/* Whether the library takes fewer products than oneDNN for a gradient: windows of 3 by 3 without AVX-512. */
-static bool has_fewer(const tn_prepare_ctx *ctx, const conv_state *s, const sizes *z)
+/* Whether the library's own kernel is at least as fast without AVX-512: it takes fewer products for windows of 3 by 3,
+ * and splits gradients for images among threads. */
+static bool is_left(const tn_prepare_ctx *ctx, const conv_state *s, const sizes *z)
 {
   const dnn_window *w = &z->window;
+  bool fewer = z->in_group >= 16 && z->out_group >= 16 && z->rows >= FEWER_ROWS;
   if (s->depthwise || w->axes != 2 || z->groups != 1 || dnn_multiplies_faster()) return false;
-  for (int a = 0; a < 2; a++)
-    if (w->size[a] != 3 || w->stride[a] != 1 || w->dilation[a] != 1) return false;
-  return ctx->inputs[2].dtype == TN_FLOAT && z->in_group >= 16 && z->out_group >= 16 && z->rows >= FEWER_ROWS;
+  for (int a = 0; a < 2; a++) {
+    if (w->dilation[a] != 1) return false;
+    fewer = fewer && w->size[a] == 3 && w->stride[a] == 1;
+  }
+  return ctx->inputs[2].dtype == TN_FLOAT && (fewer || (s->wanted == WANTED_X && z->in_group >= MANY));
 }
 
 tn_status dnn_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -381,7 +386,7 @@ tn_status dnn_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (is_slow(&z, s->depthwise) || z.rows < REUSED)
     return dnn_declined(err, "a convolution this small");
-  if (has_fewer(ctx, s, &z)) return dnn_declined(err, "a gradient that the library computes with fewer products");
+  if (is_left(ctx, s, &z)) return dnn_declined(err, "a gradient that the library computes as fast");
   if (dnn_too_long(z.products * 0.02, 1)) return dnn_declined(err, "a gradient that no time limit would end");
   tn_status st = gradient_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, s->wanted == WANTED_X ? z.x : z.filter, z.rank, err);

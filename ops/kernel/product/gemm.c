@@ -281,9 +281,11 @@ static void fetch_slice(tn__gemm_tile *t, const run *r, const source *s, const c
                         int64_t groups, int64_t terms)
 {
   const tn__gemm_kernel *kernel = r->plan->kernel;
+  t->next = NULL;
+  if (next == NULL) return;
   const int64_t line = kernel->nr * (int64_t)kernel->element, step = (line + groups - 1) / groups;
   const int64_t begin = group * step * terms;
-  t->next = next != NULL && begin < line * terms ? next + begin : NULL;
+  if (begin < line * terms) t->next = next + begin;
   t->next_step = step;
   t->next_panel = s->panel * (int64_t)kernel->element;
 }

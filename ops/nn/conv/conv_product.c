@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
+#include <ops/nn/conv/conv_phases.h>
 #include <ops/nn/conv/conv_product.h>
 #include <ops/nn/conv/winograd.h>
 #include <ops/kernel/product/gemm_kernel.h>
@@ -29,6 +30,7 @@ typedef struct conv_plan {
   tn__winograd winograd;
   bool sums; /* use `winograd_sums` unless an element is not finite */
   tn__winograd_sums winograd_sums;
+  tn__conv_phases *phases; /* computes the gradient for images instead of `gemm`, or NULL */
 } conv_plan;
 
 tn_status tn__conv_create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err)
@@ -48,6 +50,7 @@ void tn__conv_destroy_plan(void *plan)
   conv_plan *p = plan;
   if (p == NULL) return;
   tn__taps_destroy(p->taps);
+  tn__conv_phases_destroy(p->phases);
   tn__free(p, sizeof *p);
 }
 
@@ -160,6 +163,16 @@ tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn__form_plan(&p->form[FILTER], s->dtype, false, &filter, &scratch);
   tn__form_plan(&p->form[Y], s->dtype, s->window.channels_first, &z.y, &scratch);
   plan_fewer(ctx, s, p, &scratch);
+  if (s->kind.wanted == TN__CONV_X && !is_dense(&p->z)) {
+    /* Fewer products use the filter itself, whose elements are freed if all readers have packed it. */
+    bool constant = !p->fewer && !p->form[FILTER].convert && tn_prepare_is_constant(ctx, 1);
+    st = tn__conv_phases_plan(ctx, &p->z, s->type, constant, &p->phases, &scratch, err);
+    if (st != TN_OK || p->phases != NULL) {
+      ctx->scratch_bytes = scratch;
+      if (p->phases != NULL) ctx->cost_ns = p->fewer ? p->winograd.cost_ns : tn__conv_phases_cost(p->phases);
+      return st;
+    }
+  }
   plan_sizes(s, p);
   p->gemm.reproducible = ctx->reproducible;
   st = plan_rows(s, p, err);
@@ -228,6 +241,11 @@ tn_status tn__conv_compute(tn_kernel_ctx *ctx)
   void *result = tn__form_room(&p->form[r], ctx->outputs[0]->data, scratch);
   if ((p->fewer && tn__winograd_run(&p->winograd, ctx, at[Y], at[FILTER], result, NULL)) ||
       (p->sums && tn__winograd_sums_run(&p->winograd_sums, ctx, at[X], at[Y], result))) {
+    tn__form_store(&p->form[r], ctx, ctx->outputs[0]->data, scratch);
+    return TN_OK;
+  }
+  if (p->phases != NULL) {
+    tn__conv_phases_run(p->phases, ctx, at[Y], at[FILTER], result);
     tn__form_store(&p->form[r], ctx, ctx->outputs[0]->data, scratch);
     return TN_OK;
   }

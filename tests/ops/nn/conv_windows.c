@@ -369,12 +369,16 @@ static double image_at(const shape *s, const float *f, const float *y, int64_t k
 {
   const int64_t c = k % s->c, w = k / s->c % s->w, h = k / s->c / s->w % s->h, n = k / s->c / s->w / s->h;
   double sum = 0;
-  for (int64_t i = 0; i < 3; i++)
-    for (int64_t j = 0; j < 3; j++) {
+  for (int64_t i = 0; i < s->kh; i++)
+    for (int64_t j = 0; j < s->kw; j++) {
       int64_t top = h + s->before[0] - i, left = w + s->before[1] - j;
-      if (top < 0 || top >= s->oh || left < 0 || left >= s->ow) continue;
+      if (top < 0 || left < 0 || top % s->stride[0] != 0 || left % s->stride[1] != 0) continue;
+      top /= s->stride[0];
+      left /= s->stride[1];
+      if (top >= s->oh || left >= s->ow) continue;
       for (int64_t o = 0; o < s->oc; o++)
-        sum += (double)f[((i * 3 + j) * s->c + c) * s->oc + o] * y[((n * s->oh + top) * s->ow + left) * s->oc + o];
+        sum += (double)f[((i * s->kw + j) * s->c + c) * s->oc + o] *
+               y[((n * s->oh + top) * s->ow + left) * s->oc + o];
     }
   return sum;
 }
@@ -403,25 +407,27 @@ static tn_tensor *run_gradient(const shape *s, bool filter, tn_tensor *other, tn
   REQUIRE_OK(tn_session_options_parse(t.options, "kernel_plugins", "never", &t.err), &t.err);
   REQUIRE_OK(tn_session_options_set_bool(t.options, "reproducible", reproducible, &t.err), &t.err);
   const int32_t sizes[][4] = { { (int32_t)s->n, (int32_t)s->h, (int32_t)s->w, (int32_t)s->c },
-                               { 3, 3, (int32_t)s->c, (int32_t)s->oc } };
+                               { (int32_t)s->kh, (int32_t)s->kw, (int32_t)s->c, (int32_t)s->oc } };
   const int64_t four = 4, *e = s->explicit, all[] = { 0, 0, e[0], e[1], e[2], e[3], 0, 0 };
   REQUIRE_OK(tn_tensor_create(TN_INT32, &four, 1, &size, NULL), NULL);
   memcpy(tn_tensor_data(size), sizes[filter], sizeof *sizes);
-  tn_output shape_of = ts_const_tensor(t.graph, "sizes", size), operand = ts_placeholder(t.graph, "other", TN_FLOAT);
+  tn_output shape_of = ts_const_tensor(t.graph, "sizes", size), operand;
   tn_output gradient = ts_placeholder(t.graph, "y", TN_FLOAT);
+  operand = s->fed ? ts_placeholder(t.graph, "other", TN_FLOAT) : ts_const_tensor(t.graph, "other", other);
   tn_operation_builder *b =
       tn_operation_begin(t.graph, filter ? "Conv2DBackpropFilter" : "Conv2DBackpropInput", "gradient", 0);
   tn_operation_add_input(b, filter ? operand : shape_of);
   tn_operation_add_input(b, filter ? shape_of : operand);
   tn_operation_add_input(b, gradient);
-  set_ints(b, "strides", 1, 1);
+  set_ints(b, "strides", s->stride[0], s->stride[1]);
   tn_operation_set_string(b, "padding", s->padding, strlen(s->padding));
   if (s->padding[0] == 'E') tn_operation_set_ints(b, "explicit_paddings", all, 8);
   finish(b);
   ts_start(&t);
-  const char *names[] = { "other:0", "y:0" }, *fetches[] = { "gradient:0" };
-  tn_tensor *feeds[] = { other, y };
-  CHECK_OK(tn_session_run(t.session, NULL, names, feeds, 2, fetches, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+  const char *names[] = { "y:0", "other:0" }, *fetches[] = { "gradient:0" };
+  tn_tensor *feeds[] = { y, other };
+  tn_status st = tn_session_run(t.session, NULL, names, feeds, s->fed ? 2 : 1, fetches, &out, 1, NULL, 0, NULL, &t.err);
+  CHECK_OK(st, &t.err);
   ts_fini(&t);
   tn_tensor_unref(size);
   return out;
@@ -429,20 +435,22 @@ static tn_tensor *run_gradient(const shape *s, bool filter, tn_tensor *other, tn
 
 static void check_gradient(const shape *s, bool filter, float poison)
 {
-  const int64_t x[] = { s->n, s->h, s->w, s->c }, f[] = { 3, 3, s->c, s->out }, y[] = { s->n, s->oh, s->ow, s->oc };
+  const int64_t x[] = { s->n, s->h, s->w, s->c }, f[] = { s->kh, s->kw, s->c, s->out };
+  const int64_t y[] = { s->n, s->oh, s->ow, s->oc };
   tn_tensor *other = tensor(4, filter ? x : f, 2), *gradient = tensor(4, y, 3), *wanted = tensor(4, filter ? f : x, 0);
   float *at = tn_tensor_data(other), *right_at = tn_tensor_data(wanted);
   if (poison != 0) at[s->c + 3] = poison;
   for (int64_t k = 0; k < tn_tensor_elements(wanted); k++)
     right_at[k] = (float)(filter ? filter_at : image_at)(s, at, tn_tensor_data(gradient), k);
-  const float most = 1e-4f * sqrtf((float)(filter ? s->n * s->oh * s->ow : 9 * s->oc) / 100);
+  const float most = 1e-4f * sqrtf((float)(filter ? s->n * s->oh * s->ow : s->kh * s->kw * s->oc) / 100);
   for (int reproducible = 0; reproducible < 2; reproducible++) {
     tn_tensor *found = run_gradient(s, filter, other, gradient, reproducible);
     const float *got = tn_tensor_data(found);
     int64_t wrong = 0;
     for (int64_t k = 0; k < tn_tensor_elements(wanted); k++) wrong += !alike(got[k], right_at[k], most);
-    CHECK_MSG(wrong == 0, "filter %d, images %d %d %d %d, filters %d, %s: %d elements are wrong", filter, (int)s->n,
-              (int)s->h, (int)s->w, (int)s->c, (int)s->out, s->padding, (int)wrong);
+    CHECK_MSG(wrong == 0, "filter %d, images %d %d %d %d, window %d %d %d, strides %d %d, %s: %d elements are wrong",
+              filter, (int)s->n, (int)s->h, (int)s->w, (int)s->c, (int)s->kh, (int)s->kw, (int)s->out,
+              (int)s->stride[0], (int)s->stride[1], s->padding, (int)wrong);
     tn_tensor_unref(found);
   }
   tn_tensor_unref(other), tn_tensor_unref(gradient), tn_tensor_unref(wanted);
@@ -460,8 +468,24 @@ static void gradients__with_fewer_products(void)
     s.out = any(16, 50);
     s.padding = paddings[i % 3];
     for (int k = 0; k < 4; k++) s.explicit[k] = any(0, 4);
+    s.fed = i % 4 < 2;
     REQUIRE(fit(&s));
     check_gradient(&s, i % 2 == 0, i < 22 ? 0 : INFINITY);
+  }
+}
+
+/* With strides, not all taps contribute to a pixel; with strides above the window's size, none to some. */
+static void gradient__for_images_of_any_window(void)
+{
+  state = 12;
+  for (int i = 0; i < 60; i++) {
+    shape s = { CONV, any(1, 3), any(1, 14), any(1, 14), any(1, 40), any(1, 5), any(1, 5), 0, any(1, 20), ONE };
+    s.kc = s.c;
+    for (int k = 0; k < 2; k++) s.stride[k] = any(1, 4);
+    s.padding = paddings[i % 3];
+    for (int k = 0; k < 4; k++) s.explicit[k] = any(0, (k < 2 ? s.kh : s.kw) - 1);
+    s.fed = i % 2 == 0;
+    if (fit(&s)) check_gradient(&s, false, 0);
   }
 }
 
@@ -548,6 +572,7 @@ TAP_MAIN(
   TAP_TEST(conv__fewer_products),
   TAP_TEST(conv__fewer_products_keep_what_is_not_finite),
   TAP_TEST(gradients__with_fewer_products),
+  TAP_TEST(gradient__for_images_of_any_window),
   TAP_TEST(conv__windows_outside_the_image),
   TAP_TEST(products__are_fused),
   TAP_TEST(conv__nothing_leaks_without_memory))
