@@ -9,6 +9,8 @@
 #define PITCH 16                /* padding between copied rows, so that their distance is never a whole page */
 #define CHUNK_BYTES (4 << 20)   /* size of a chunk of B in scratch */
 #define LOCAL_BYTES (128 << 10) /* part of B used by a block of row groups: stays in the L2 cache */
+#define TERMS_AT_ONCE 4         /* of a transposed A: terms a page apart share the ways of a set of the L1 cache */
+#define LINES_AT_ONCE 8         /* of a B that is copied */
 #define FEW_ROWS 16             /* copying B into panels pays off only above this */
 #define FEW_TERMS 16
 #define FEW_BLOCKS 16
@@ -67,6 +69,24 @@ int tn__gemm_group_rows(const tn__gemm_plan *p, int64_t left)
   return (int)(are_few(left - mr, mr) ? mr - mr / 2 : least(left, mr));
 }
 
+/* Copies `terms` pieces that are `apart` bytes from each other. The sizes that panels and groups have are constants of
+ * the loop. */
+static void copy_terms(const char *from, size_t apart, int64_t terms, size_t bytes, char *to)
+{
+#define COPY(BYTES)                                               \
+  for (int64_t t = 0; t < terms; t++, from += apart, to += bytes) \
+    memcpy(to, from, BYTES);
+  switch (bytes) {
+  case 12: COPY(12) break;
+  case 24: COPY(24) break;
+  case 32: COPY(32) break;
+  case 48: COPY(48) break;
+  case 64: COPY(64) break;
+  default: COPY(bytes)
+  }
+#undef COPY
+}
+
 /* ---- panels of B: nr columns each, all terms row after row, zeros past the last column ---- */
 
 static void copy_panel(const tn__gemm_plan *p, const char *b, int64_t column, int64_t term, int64_t terms, char *to)
@@ -74,10 +94,14 @@ static void copy_panel(const tn__gemm_plan *p, const char *b, int64_t column, in
   size_t size = p->kernel->element;
   int64_t nr = p->kernel->nr, n = least(nr, p->n - column);
   const char *from = b + (size_t)(term * p->b_row + column * p->b_col) * size;
+  if (p->b_col == 1 && n == nr) {
+    copy_terms(from, (size_t)p->b_row * size, terms, (size_t)nr * size, to);
+    return;
+  }
   if (p->b_col == 1) {
     for (int64_t t = 0; t < terms; t++, from += (size_t)p->b_row * size, to += (size_t)nr * size) {
       memcpy(to, from, (size_t)n * size);
-      if (n < nr) memset(to + (size_t)n * size, 0, (size_t)(nr - n) * size);
+      memset(to + (size_t)n * size, 0, (size_t)(nr - n) * size);
     }
     return;
   }
@@ -112,23 +136,40 @@ void tn__gemm_pack(const tn__gemm_plan *p, const void *b, void *to)
 
 /* ---- rows of A ---- */
 
-static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row, int rows, int64_t term, int64_t terms,
-                              char *room, const void **at, int64_t *step)
+/* Rows [begin, end) of a transposed A whose terms are in a room, group after group. */
+typedef struct gathered {
+  int64_t begin, end;
+} gathered;
+
+/* Gathers as many groups, from row `begin` on, as the room holds, a few terms of all of them at a time: so each line of
+ * memory is read once or twice rather than once for each group. */
+static void gather_adjacent(const tn__gemm_plan *p, const char *a, int64_t begin, int64_t end, int64_t term,
+                            int64_t terms, char *room, gathered *g)
 {
-  size_t size = p->kernel->element;
-  const char *from = a + (size_t)(row * p->a_row + term * p->a_col) * size;
-  if (p->a_col == 1) {
-    /* Rows that are a page apart evict each other from the L1 cache. */
-    bool apart = rows > 6 && (size_t)p->a_row * size % 4096 == 0;
-    const size_t from_row = (size_t)p->a_row * size, to_row = (size_t)(terms + PITCH) * size;
-    for (int i = 0; i < rows; i++) {
-      at[i] = from + (size_t)i * from_row;
-      if (apart) at[i] = memcpy(room + (size_t)i * to_row, at[i], (size_t)terms * size);
+  const size_t size = p->kernel->element, apart = (size_t)p->a_col * size;
+  const int64_t most = TERM_BYTES / (int64_t)size;
+  int sizes[TERM_BYTES], n = 0;
+  int64_t to = begin;
+  for (int rows; to < end && to - begin + (rows = tn__gemm_group_rows(p, end - to)) <= most; to += rows) sizes[n++] = rows;
+  *g = (gathered){ begin, to };
+  for (int64_t t = 0; t < terms; t += TERMS_AT_ONCE) {
+    const char *from = a + (size_t)(begin + (term + t) * p->a_col) * size;
+    char *group = room;
+    for (int i = 0; i < n; i++) {
+      const size_t bytes = (size_t)sizes[i] * size;
+      copy_terms(from, apart, least(TERMS_AT_ONCE, terms - t), bytes, group + (size_t)t * bytes);
+      from += bytes;
+      group += (size_t)terms * bytes;
     }
-    *step = 1;
-    return terms;
   }
-  /* A is transposed: its terms are far apart, so they are gathered. */
+}
+
+/* Gathers rows whose elements are apart in each term, too. */
+static void gather_apart(const tn__gemm_plan *p, const char *a, int64_t row, int rows, int64_t term, int64_t terms,
+                         char *room)
+{
+  const size_t size = p->kernel->element;
+  const char *from = a + (size_t)(row * p->a_row + term * p->a_col) * size;
 #define COPY(T, WORDS)                \
   for (int64_t t = 0; t < terms; t++) \
     for (int i = 0; i < rows; i++)    \
@@ -142,9 +183,33 @@ static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row
     COPY(uint64_t, 2)
   }
 #undef COPY
-  for (int i = 0; i < rows; i++) at[i] = room + (size_t)i * size;
+}
+
+/* Locates `rows` rows of A for `terms` terms; `end` is the end of the rows that are wanted after these. */
+static void rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row, int rows, int64_t end, int64_t term,
+                           int64_t terms, char *room, gathered *g, const void **at, int64_t *step)
+{
+  const size_t size = p->kernel->element;
+  if (p->a_col == 1) {
+    /* Rows that are a page apart evict each other from the L1 cache. */
+    bool apart = rows > 6 && (size_t)p->a_row * size % 4096 == 0;
+    const size_t from_row = (size_t)p->a_row * size, to_row = (size_t)(terms + PITCH) * size;
+    const char *from = a + (size_t)(row * p->a_row + term) * size;
+    for (int i = 0; i < rows; i++) {
+      at[i] = from + (size_t)i * from_row;
+      if (apart) at[i] = memcpy(room + (size_t)i * to_row, at[i], (size_t)terms * size);
+    }
+    *step = 1;
+    return;
+  }
   *step = rows;
-  return terms;
+  if (p->a_row == 1) {
+    if (row < g->begin || row >= g->end) gather_adjacent(p, a, row, end, term, terms, room, g);
+    room += (size_t)((row - g->begin) * terms) * size;
+  } else {
+    gather_apart(p, a, row, rows, term, terms, room);
+  }
+  for (int i = 0; i < rows; i++) at[i] = room + (size_t)i * size;
 }
 
 /* ---- a block of C ---- */
@@ -301,6 +366,7 @@ static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms
   tn__gemm_tile t = { .outer = 1, .inner = 1 };
   const char *next = next_block(r, s, row_end, terms, column, column_end);
   const int64_t groups = tn__gemm_groups(p, row_end - row);
+  gathered g = { 0, 0 };
   for (int64_t group = 0; row < row_end; row += t.rows, group++) {
     fetch_slice(&t, r, s, next, group, groups, terms);
     t.rows = tn__gemm_group_rows(p, row_end - row);
@@ -309,8 +375,9 @@ static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms
     for (int64_t done = 0; done < terms; done += t.terms) {
       from.term = s->term + done;
       from.at = s->at + (size_t)(done * s->row) * size;
-      t.terms = p->rows != NULL ? p->rows(r->a, row, t.rows, from.term, terms - done, room, t.a, &t.step)
-                                : rows_in_memory(p, r->a, row, t.rows, from.term, terms - done, room, t.a, &t.step);
+      t.terms = terms; /* of rows in memory */
+      if (p->rows != NULL) t.terms = p->rows(r->a, row, t.rows, from.term, terms - done, room, t.a, &t.step);
+      else rows_in_memory(p, r->a, row, t.rows, row_end, from.term, terms, room, &g, t.a, &t.step);
       t.first = from.term == 0;
       sweep(r, &t, &from, column, column_end, from.term + t.terms == p->k);
     }
@@ -443,21 +510,27 @@ static void row_part(void *user, int64_t begin, int64_t end)
     run_rows(r, begin, end, column, least(r->n_end, column + r->column_block));
 }
 
-/* True if a product of few blocks is split by rows of A rather than by panels of B. */
+/* True if a product of few blocks is split by rows of A rather than by panels of B, which also gathers a transposed A
+ * once rather than in each part. */
 static bool by_rows(const run *r)
 {
   const tn__gemm_plan *p = r->plan;
   int64_t bytes = p->k * (r->n_end - r->n_begin) * (int64_t)p->kernel->element;
-  return p->windows == NULL && p->m >= ROWS_TO_CUT && bytes <= NEAR_BYTES;
+  bool across = p->rows == NULL && p->a_col != 1;
+  return p->windows == NULL && p->m >= ROWS_TO_CUT && (across || bytes <= NEAR_BYTES);
 }
 
 static void pack_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
   int64_t nr = r->plan->kernel->nr, terms = r->k_end - r->k_begin;
-  for (int64_t i = begin; i < end; i++)
-    copy_panel(r->plan, r->b, r->n_begin + i * nr, r->k_begin, terms,
-               r->chunk + (size_t)(i * nr * terms) * r->plan->kernel->element);
+  const size_t panel = (size_t)(nr * terms) * r->plan->kernel->element;
+  /* Lines of B are read in the order in which they are stored, a few at a time. */
+  const int64_t some = r->plan->b_col == 1 ? LINES_AT_ONCE : terms;
+  for (int64_t t = 0; t < terms; t += some)
+    for (int64_t i = begin; i < end; i++)
+      copy_panel(r->plan, r->b, r->n_begin + i * nr, r->k_begin + t, least(some, terms - t),
+                 r->chunk + (size_t)i * panel + (size_t)(t * nr) * r->plan->kernel->element);
 }
 
 static int64_t grain_of(double cost) { return cost < SERIAL_NS / 4 ? (int64_t)(SERIAL_NS / 4 / cost) + 1 : 1; }

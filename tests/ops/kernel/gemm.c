@@ -161,6 +161,18 @@ static void gemm__is_correct_beyond_one_block_of_terms(void)
   }
 }
 
+/* Several groups of a transposed A are gathered at once, and the last two groups share their rows. */
+static void gemm__is_correct_for_many_groups_of_a_transposed_a(void)
+{
+  for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
+    tn__vectors_limit(vectors);
+    for (size_t t = 0; t < 6; t++)
+      for (int64_t m = 22; m < 63; m += t == 0 ? 1 : 13)
+        check_product(types[t], m, m % 2 == 0 ? 32 : 37, TN__GEMM_KC + 5, true, false);
+  }
+  tn__vectors_limit(TN__VECTORS);
+}
+
 static void gemm__wide_panels_serve_one_row(void)
 {
   for (int64_t n = 60; n < 140; n++) check_product(TN__GEMM_F32, 1, n, 5, false, false);
@@ -175,6 +187,11 @@ static void gemm__uses_scratch_in_chunks(void)
   tn_kernel_ctx ctx = { .struct_size = sizeof ctx };
   tn__gemm_run(&x.plan, &ctx, x.a, x.b, x.c, x.scratch);
   check(&x, "scratch");
+  drop(&x);
+  make(&x, TN__GEMM_F32, 70, 300, 900, true, false, false); /* both operands are gathered */
+  CHECK(x.plan.k_chunk > 0);
+  tn__gemm_run(&x.plan, &ctx, x.a, x.b, x.c, x.scratch);
+  check(&x, "scratch, transposed");
   drop(&x);
 }
 
@@ -320,6 +337,7 @@ static void gemm__all_paths_have_the_same_bits(void)
 TAP_MAIN(
   TAP_TEST(gemm__is_correct_around_the_edges_of_tiles),
   TAP_TEST(gemm__is_correct_beyond_one_block_of_terms),
+  TAP_TEST(gemm__is_correct_for_many_groups_of_a_transposed_a),
   TAP_TEST(gemm__wide_panels_serve_one_row),
   TAP_TEST(gemm__is_correct_for_rows_that_collide_in_the_cache),
   TAP_TEST(gemm__uses_scratch_in_chunks),
