@@ -364,6 +364,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/nn/norm_images.h \
   ops/nn/conv/conv_phases.c \
   ops/nn/conv/conv_phases.h \
+  ops/nn/soften.c \
+  ops/nn/soften.h \
   ops/nn/conv/conv_product.c \
   ops/nn/conv/conv_product.h \
   ops/nn/conv/convolution.c \

@@ -3,11 +3,18 @@
 #include <math.h>
 #include <ops/kernel/elements/half.h>
 #include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/elements/vectors.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/shapes.h>
+#include <ops/nn/soften.h>
 
 #define GRAIN_ELEMENTS 4096 /* minimum number of elements per thread */
+#define ENTROPY_NS 1.0      /* for an element of a row */
+#define WEIGHED 64          /* elements of a row that are added in float */
+#define WEIGHED_LANES 16
+#define SQUARE_NS 0.2
+#define SQUARES_PART 32768 /* elements that are added on one thread */
 #define LANES 8             /* number of parallel partial sums */
 
 /* ---- cross entropy of one row ---- */
@@ -19,6 +26,7 @@ typedef struct entropy_run {
   int64_t feature_row, feature_step, label_row, label_step; /* in elements */
   int64_t n;
   bool wide_classes;
+  tn__soften_fn soften;
   void (*row)(const struct entropy_run *r, int64_t at);
 } entropy_run;
 
@@ -61,6 +69,64 @@ ROW(f64, double, double, AS_IS, AS_IS, exp)
 ROW(f16, uint16_t, float, tn__half_to_float, tn__half_from_float, tn__expf)
 ROW(b16, uint16_t, float, tn__bfloat16_to_float, tn__bfloat16_from_float, tn__expf)
 
+/* gradient, which contains the exponentials, becomes softmax - label. Returns the loss. */
+#define WEIGHTED(name, attribute)                                                                             \
+  attribute static double name(const float *x, const float *label, float most, float shift, float scale,      \
+                               float *gradient, int64_t n)                                                    \
+  {                                                                                                           \
+    double loss = 0;                                                                                          \
+    int64_t i = 0;                                                                                            \
+    for (int64_t end; n - i >= WEIGHED; i = end) {                                                            \
+      float lanes[WEIGHED_LANES] = { 0 };                                                                     \
+      for (end = i + WEIGHED; i < end; i += WEIGHED_LANES)                                                    \
+        for (int k = 0; k < WEIGHED_LANES; k++) {                                                             \
+          gradient[i + k] = gradient[i + k] * scale - label[i + k];                                           \
+          lanes[k] += label[i + k] * (shift - (x[i + k] - most));                                             \
+        }                                                                                                     \
+      loss += (double)tn__add_lanes(lanes);                                                                   \
+    }                                                                                                         \
+    for (; i < n; i++) {                                                                                      \
+      gradient[i] = gradient[i] * scale - label[i];                                                           \
+      loss += (double)(label[i] * (shift - (x[i] - most)));                                                   \
+    }                                                                                                         \
+    return loss;                                                                                              \
+  }
+#define WEIGHTED_WIDE(name, end, attribute) WEIGHTED(name##_##end, attribute)
+WEIGHTED(weighted, )
+TN__AVX2_LOOPS(WEIGHTED_WIDE, weighted)
+
+#define SCALED(name, attribute)                                     \
+  attribute static void name(float *x, float by, int64_t n)         \
+  {                                                                 \
+    for (int64_t i = 0; i < n; i++) x[i] *= by;                     \
+  }
+#define SCALED_WIDE(name, end, attribute) SCALED(name##_##end, attribute)
+SCALED(scaled, )
+TN__AVX2_LOOPS(SCALED_WIDE, scaled)
+
+/* The same as row_f32 where elements are adjacent: the exponentials are computed once, in the gradient. */
+static void row_f32_adjacent(const entropy_run *r, int64_t at)
+{
+  static double (*const weigh[])(const float *, const float *, float, float, float, float *, int64_t) =
+      TN__AVX2_FNS(weighted);
+  static void (*const scale_by[])(float *, float, int64_t) = TN__AVX2_FNS(scaled);
+  const float *x = (const float *)(const void *)r->features + at * r->feature_row;
+  float *gradient = (float *)(void *)r->gradient + at * r->n, most;
+  double loss;
+  const double total = r->soften(x, r->n, gradient, &most);
+  const float scale = (float)(1 / total), shift = (float)log(total);
+  if (r->labels == NULL) {
+    const int64_t class = class_at(r, at);
+    scale_by[tn__vectors()](gradient, scale, r->n);
+    gradient[class] -= 1;
+    loss = (double)(shift - (x[class] - most));
+  } else {
+    const float *labels = (const float *)(const void *)r->labels + at * r->label_row;
+    loss = weigh[tn__vectors()](x, labels, most, shift, scale, gradient, r->n);
+  }
+  ((float *)(void *)r->loss)[at] = (float)loss;
+}
+
 static void entropy_rows(void *user, int64_t begin, int64_t end)
 {
   const entropy_run *r = user;
@@ -75,8 +141,10 @@ static void entropy(tn_kernel_ctx *ctx, entropy_run *r)
   r->loss = ctx->outputs[0]->data;
   r->gradient = gradient->data;
   r->n = gradient->dims[1];
+  r->soften = tn__soften_for(ctx->reproducible);
+  const bool adjacent = r->feature_step == 1 && (r->labels == NULL || r->label_step == 1) && r->n > 0;
   switch (gradient->dtype) {
-  case TN_FLOAT: r->row = row_f32; break;
+  case TN_FLOAT: r->row = adjacent ? row_f32_adjacent : row_f32; break;
   case TN_DOUBLE: r->row = row_f64; break;
   case TN_HALF: r->row = row_f16; break;
   default: r->row = row_b16; break;
@@ -85,12 +153,12 @@ static void entropy(tn_kernel_ctx *ctx, entropy_run *r)
   if (rows <= 2 * grain)
     entropy_rows(r, 0, rows);
   else
-    tn_parallel_for(ctx, rows, grain, 5.0 * (double)r->n, entropy_rows, r);
+    tn_parallel_for(ctx, rows, grain, ENTROPY_NS * (double)r->n, entropy_rows, r);
 }
 
 static tn_status entropy_outputs(tn_prepare_ctx *ctx, const int64_t *dims, tn_error *err)
 {
-  ctx->cost_ns = 30 + 5.0 * (double)dims[0] * (double)dims[1];
+  ctx->cost_ns = 30 + ENTROPY_NS * (double)dims[0] * (double)dims[1];
   tn_status st = tn_prepare_output(ctx, 0, dims, 1, err);
   return st != TN_OK ? st : tn_prepare_output(ctx, 1, dims, 2, err);
 }
@@ -190,8 +258,8 @@ static tn_status infer_classes(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- half the sum of squares ---- */
 
-#define SQUARES(name, T, LOAD)                                                     \
-  static double squares_##name(const void *from, int64_t n)                        \
+#define SQUARES(name, attribute, T, LOAD)                                          \
+  attribute static double squares_##name(const void *from, int64_t n)              \
   {                                                                                \
     const T *x = from;                                                             \
     double sums[LANES] = { 0 }, total = 0;                                         \
@@ -202,26 +270,66 @@ static tn_status infer_classes(tn_infer_ctx *ctx, tn_error *err)
     for (int k = 0; k < LANES; k++) total += sums[k];                              \
     return total / 2;                                                              \
   }
-SQUARES(f32, float, AS_IS)
-SQUARES(f64, double, AS_IS)
-SQUARES(f16, uint16_t, tn__half_to_float)
-SQUARES(b16, uint16_t, tn__bfloat16_to_float)
+#define SQUARES_WIDE(name, end, attribute) SQUARES(name##_##end, attribute, float, AS_IS)
+SQUARES(f32, , float, AS_IS)
+TN__AVX2_LOOPS(SQUARES_WIDE, f32)
+SQUARES(f64, , double, AS_IS)
+SQUARES(f16, , uint16_t, tn__half_to_float)
+SQUARES(b16, , uint16_t, tn__bfloat16_to_float)
+
+static int64_t n_squares_parts(int64_t count) { return (count + SQUARES_PART - 1) / SQUARES_PART; }
 
 static tn_status squares_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  ctx->cost_ns = 20 + 0.3 * (double)ctx->inputs[0].count;
+  const int64_t count = ctx->inputs[0].count;
+  ctx->cost_ns = 20 + SQUARE_NS * (double)count;
+  ctx->scratch_bytes = (size_t)n_squares_parts(count) * sizeof(double);
   return tn_prepare_output(ctx, 0, NULL, 0, err);
+}
+
+typedef struct squares_run {
+  double (*fn)(const void *from, int64_t n);
+  const char *x;
+  size_t size;
+  int64_t count;
+  double *sums; /* of each part: parts depend only on the shape, so results do not depend on the number of threads */
+} squares_run;
+
+static void squares_parts(void *user, int64_t begin, int64_t end)
+{
+  const squares_run *r = user;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t at = i * SQUARES_PART, left = r->count - at;
+    r->sums[i] = r->fn(r->x + (size_t)at * r->size, left < SQUARES_PART ? left : SQUARES_PART);
+  }
+}
+
+static double (*squares_of(tn_dtype dtype))(const void *, int64_t)
+{
+  static double (*const floats[])(const void *, int64_t) = TN__AVX2_FNS(squares_f32);
+  switch (dtype) {
+  case TN_FLOAT: return floats[tn__vectors()];
+  case TN_DOUBLE: return squares_f64;
+  case TN_HALF: return squares_f16;
+  default: return squares_b16;
+  }
 }
 
 static tn_status squares_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *x = ctx->inputs[0];
   void *out = ctx->outputs[0]->data;
+  squares_run r = { squares_of(x->dtype), x->data, tn_dtype_size(x->dtype), x->count, ctx->scratch };
+  const int64_t parts = n_squares_parts(x->count);
+  if (parts < 2) squares_parts(&r, 0, parts);
+  else tn_parallel_for(ctx, parts, 1, SQUARE_NS * SQUARES_PART, squares_parts, &r);
+  double sum = 0;
+  for (int64_t i = 0; i < parts; i++) sum += r.sums[i];
   switch (x->dtype) {
-  case TN_FLOAT: *(float *)out = (float)squares_f32(x->data, x->count); break;
-  case TN_DOUBLE: *(double *)out = squares_f64(x->data, x->count); break;
-  case TN_HALF: *(uint16_t *)out = tn__half_from_double(squares_f16(x->data, x->count)); break;
-  default: *(uint16_t *)out = tn__bfloat16_from_double(squares_b16(x->data, x->count));
+  case TN_FLOAT: *(float *)out = (float)sum; break;
+  case TN_DOUBLE: *(double *)out = sum; break;
+  case TN_HALF: *(uint16_t *)out = tn__half_from_double(sum); break;
+  default: *(uint16_t *)out = tn__bfloat16_from_double(sum);
   }
   return TN_OK;
 }

@@ -8,6 +8,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/reduce/reduce_loops.h>
 #include <ops/kernel/shapes.h>
+#include <ops/nn/soften.h>
 #include <string.h>
 
 /* Elements processed together: they stay in the L1 cache. */
@@ -64,6 +65,7 @@ typedef struct loops {
   void (*exp)(const float *x, float most, float *out, int64_t n);
   void (*less)(const float *x, float a, float b, float *out, int64_t n);
   void (*scale)(const float *x, float by, float *out, int64_t n);
+  tn__soften_fn soften;
 } loops;
 
 static loops loops_for(bool reproducible)
@@ -72,7 +74,7 @@ static loops loops_for(bool reproducible)
   static void (*const lesses[])(const float *, float, float, float *, int64_t) = TN__AVX2_FNS(less_row);
   static void (*const scales[])(const float *, float, float *, int64_t) = TN__AVX2_FNS(scale_row);
   int v = tn__vectors_for(reproducible);
-  return (loops){ exps[v], lesses[v], scales[v] };
+  return (loops){ exps[v], lesses[v], scales[v], tn__soften_for(reproducible) };
 }
 
 /* ---- rows ---- */
@@ -100,14 +102,14 @@ static float largest(const softmax_state *s, const void *row, int64_t n)
 
 static void long_row(const softmax_state *s, const loops *l, const float *in, int64_t n, float *out)
 {
-  const float most = largest(s, in, n);
-  double sum = 0;
   if (!s->log) {
-    l->exp(in, most, out, n);
-    s->sum->rows(&sum, out, n, n, 1);
-    l->scale(out, 1.0f / (float)sum, out, n);
+    float unused;
+    const double total = l->soften(in, n, out, &unused);
+    l->scale(out, 1.0f / (float)total, out, n);
     return;
   }
+  const float most = largest(s, in, n);
+  double sum = 0;
   float part[BLOCK];
   for (int64_t at = 0, m; at < n; at += m) {
     m = n - at < BLOCK ? n - at : BLOCK;
