@@ -389,6 +389,7 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/segment/segment_loops.c \
   ops/segment/segment_loops.h \
   ops/segment/segment_run.c \
+  ops/state/variable/declared.c \
   ops/state/variable/optimiser.c \
   ops/state/variable/optimiser.h \
   ops/state/variable/optimiser_rules.c \

@@ -79,17 +79,33 @@ static tn_status other_dtype(const tn__variable *v, tn_dtype found, tn_dtype wan
                       tn_dtype_name(wanted));
 }
 
+typedef struct read_state {
+  const int64_t *dims; /* known before the step, see tn__handle_shape */
+  int32_t rank;
+} read_state;
+
+static tn_status read_create(const tn_operation *op, void **state, tn_error *err)
+{
+  read_state s;
+  s.rank = tn__handle_shape(op, 0, &s.dims);
+  return tn__keep_state(&s, sizeof s, "kernel", state, err);
+}
+
+static void read_destroy(void *state) { tn__free(state, sizeof(read_state)); }
+
 /* The tensor is returned without a copy. */
 static tn_status read_compute(tn_kernel_ctx *ctx)
 {
+  const read_state *s = ctx->state;
   tn__variable *v;
   tn_tensor *t;
   tn_status st = tn__variable_input(ctx, 0, &v);
   if (st == TN_OK) st = tn__variable_read(v, &t, ctx->err);
   if (st != TN_OK) return st;
   tn_dtype wanted = ctx->outputs[0]->dtype;
-  st = tn_tensor_dtype(t) == wanted ? tn_kernel_set_output(ctx, 0, t)
-                                    : other_dtype(v, tn_tensor_dtype(t), wanted, ctx->err);
+  if (tn_tensor_dtype(t) != wanted) st = other_dtype(v, tn_tensor_dtype(t), wanted, ctx->err);
+  if (st == TN_OK) st = tn__variable_check_shape(v, t, s->dims, s->rank, ctx->err);
+  if (st == TN_OK) st = tn_kernel_set_output(ctx, 0, t);
   tn_tensor_unref(t);
   return st;
 }
@@ -214,8 +230,12 @@ static tn_status infer_vector(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- tables ---- */
 
-/* The declared shape of a variable is not binding: values of other shapes may be assigned. So the
- * shape of a read is unknown before a step. */
+static tn_status infer_read(tn_infer_ctx *ctx, tn_error *err)
+{
+  const int64_t *dims;
+  int32_t rank = tn__handle_shape(tn_infer_operation(ctx), 0, &dims);
+  return tn_infer_output(ctx, 0, dims, rank, err);
+}
 
 #define OP(op, in, out, attributes, also, shapes, text)                                           \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
@@ -229,7 +249,7 @@ static const tn_op_def ops[] = {
   OP("DisableCopyOnRead", "resource: resource", "", "", TN_TRAIT_READS, NULL,
      "nothing: reads of variables copy nothing"),
   OP("ReadVariableOp", "resource: resource", "value: dtype", "dtype: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS,
-     tn__infer_unknown, "value of a variable"),
+     infer_read, "value of a variable"),
   OP("VarHandleOp", "", "resource: resource",
      "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
      "allowed_devices: list(string) = []",
@@ -245,7 +265,7 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("DestroyResourceOp", "destroy_resource_op_cpu", destroy_create, NULL, tn__prepare_nothing,
              destroy_compute),
   TN__KERNEL("DisableCopyOnRead", "disable_copy_on_read_cpu", NULL, NULL, tn__prepare_nothing, disable_compute),
-  TN__KERNEL("ReadVariableOp", "read_variable_op_cpu", NULL, NULL, dynamic_prepare, read_compute),
+  TN__KERNEL("ReadVariableOp", "read_variable_op_cpu", read_create, read_destroy, dynamic_prepare, read_compute),
   TN__KERNEL("VarHandleOp", "var_handle_op_cpu", handle_create, handle_destroy, tn__prepare_scalar, handle_compute),
   TN__KERNEL("VarIsInitializedOp", "var_is_initialized_op_cpu", NULL, NULL, tn__prepare_scalar,
              tn__variable_is_set_compute),

@@ -72,8 +72,14 @@ static tn_status assign_slice_compute(tn_kernel_ctx *ctx)
 
 /* ---- ResourceGather ---- */
 
-/* A reference to the value of input 0, checked to have the output's dtype. */
-static tn_status params_of(tn_kernel_ctx *ctx, tn_tensor **out)
+typedef struct gather_state {
+  const int64_t *dims; /* known before the step, see tn__handle_shape */
+  int32_t rank;
+  int64_t batch;
+} gather_state;
+
+/* A reference to the value of input 0, checked to have the output's dtype and, with a state, the known shape. */
+static tn_status params_of(tn_kernel_ctx *ctx, const gather_state *s, tn_tensor **out)
 {
   tn__variable *v;
   *out = NULL;
@@ -81,15 +87,13 @@ static tn_status params_of(tn_kernel_ctx *ctx, tn_tensor **out)
   if (st != TN_OK) return st;
   if (tn__variable_read(v, out, NULL) != TN_OK) return tn__variable_unset_error(v, ctx->err);
   tn_dtype wanted = ctx->outputs[0]->dtype, found = tn_tensor_dtype(*out);
-  if (found == wanted) return TN_OK;
+  if (found != wanted) st = other_dtype(v, found, wanted, ctx->err);
+  if (st == TN_OK && s != NULL) st = tn__variable_check_shape(v, *out, s->dims, s->rank, ctx->err);
+  if (st == TN_OK) return TN_OK;
   tn_tensor_unref(*out);
   *out = NULL;
-  return other_dtype(v, found, wanted, ctx->err);
+  return st;
 }
-
-typedef struct gather_state {
-  int64_t batch;
-} gather_state;
 
 static tn_status gather_create(const tn_operation *op, void **state, tn_error *err)
 {
@@ -97,6 +101,7 @@ static tn_status gather_create(const tn_operation *op, void **state, tn_error *e
   *state = s;
   if (s == NULL) return tn__no_memory(err, "kernel", sizeof *s);
   s->batch = tn__attr_int(op, "batch_dims", 0);
+  s->rank = tn__handle_shape(op, 0, &s->dims);
   if (s->batch >= 0) return TN_OK;
   tn__free(s, sizeof *s);
   *state = NULL;
@@ -133,10 +138,22 @@ static tn_status gather_compute(tn_kernel_ctx *ctx)
 {
   tn_tensor *t;
   const gather_state *s = ctx->state;
-  tn_status st = params_of(ctx, &t);
+  tn_status st = params_of(ctx, s, &t);
   if (st == TN_OK) st = gather(ctx, t, s->batch);
   tn_tensor_unref(t);
   return st;
+}
+
+static tn_status infer_gather(tn_infer_ctx *ctx, tn_error *err)
+{
+  const tn_operation *op = tn_infer_operation(ctx);
+  const int64_t *dims;
+  int32_t rank = tn__handle_shape(op, 0, &dims);
+  tn__shape out;
+  tn__infer_get(ctx, 1, &out);
+  bool known = rank > 0 && out.rank >= 0 && tn__attr_int(op, "batch_dims", 0) == 0;
+  for (int32_t d = 1; known && d < rank; d++) known = tn__shape_append(&out, dims[d]);
+  return known ? tn__infer_set(ctx, 0, &out, err) : tn__infer_unknown(ctx, err);
 }
 
 /* ---- ResourceGatherNd ---- */
@@ -162,7 +179,7 @@ static tn_status gather_nd(tn_kernel_ctx *ctx, const tn_tensor *t)
 static tn_status gather_nd_compute(tn_kernel_ctx *ctx)
 {
   tn_tensor *t;
-  tn_status st = params_of(ctx, &t);
+  tn_status st = params_of(ctx, NULL, &t);
   if (st == TN_OK) st = gather_nd(ctx, t);
   tn_tensor_unref(t);
   return st;
@@ -180,7 +197,7 @@ static tn_status gather_nd_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   OP("ResourceGather", "resource: resource, indices: Tindices", "output: dtype",
      "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC,
-     tn__infer_unknown, "gathers slices of a variable"),
+     infer_gather, "gathers slices of a variable"),
   OP("ResourceGatherNd", "resource: resource, indices: Tindices", "output: dtype",
      "dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC, tn__infer_unknown,
      "gathers slices of a variable at multi-dimensional indices"),
