@@ -34,6 +34,7 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_lstm.c \
   ops/rewrite/fuse_lstm_layer.c \
   ops/rewrite/fuse_norm.c \
+  ops/rewrite/same_shapes.c \
   ops/rewrite/sizes.c \
   ops/rewrite/fused.c \
   ops/sparse/sparse_cross.c \

@@ -16,6 +16,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/bench/bench_child \
   tests/compile/inline \
   tests/compile/attention \
+  tests/compile/gradients \
   tests/compile/layers \
   tests/compile/nested_loops \
   tests/compile/passes \

@@ -3,8 +3,10 @@
  * _TnElementwise.
  *
  * A region starts at the node whose result is read from outside. It then takes in the producers of its operands, as
- * long as all readers of a producer are in the region already, so a node may be read several times. The kernel
- * determines which operand broadcasts to which. A concatenation along the last dimension that is read only by such
+ * long as all readers of a producer are in the region already, so a node may be read several times. A producer that is
+ * cheap to compute again, such as the half of a value, is copied into the region although others read it: then nothing
+ * may have to store it. Gradients read such values of the forward pass. The kernel determines which operand broadcasts
+ * to which. A concatenation along the last dimension that is read only by such
  * a region is absorbed, too: the region reads its parts. */
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
@@ -46,6 +48,7 @@ static bool may_be_step(const tn_rewriter *rw, uint32_t node)
   if (op == NULL) return false;
   tn_dtype dtype = tn_rewrite_dtype(rw, tn_rewrite_output(rw, node, 0));
   if (dtype != TN_FLOAT && dtype != TN_DOUBLE && dtype != TN_HALF && dtype != TN_BFLOAT16) return false;
+  if (op->kind == TN__STEP_SAME) return tn_rewrite_cpu_only(rw) && tn_rewrite_n_inputs(rw, node) == 2;
   return op->kind != TN__STEP_BIAS || is_last_format(tn_rewrite_operation(rw, node));
 }
 
@@ -86,6 +89,62 @@ static bool belongs(const region *r, uint32_t value, uint32_t *node)
   return tn_rewrite_n_uses(r->rw, value) == uses_inside(r, value) && may_have_shape(r, value) &&
          strcmp(tn_operation_device(tn_rewrite_operation(r->rw, *node)),
                 tn_operation_device(tn_rewrite_operation(r->rw, r->nodes[0]))) == 0;
+}
+
+static bool is_number(const tn_rewriter *rw, uint32_t value)
+{
+  int64_t dims[TN_MAX_RANK], count = 1;
+  int32_t rank = tn_rewrite_is_constant(rw, value) ? tn_rewrite_shape(rw, value, dims) : -1;
+  for (int32_t d = 0; d < rank; d++) count *= dims[d];
+  return rank >= 0 && count == 1;
+}
+
+/* True if a node takes about as long as reading its result does. *from is the value that it reads. */
+static bool is_cheap(const tn_rewriter *rw, uint32_t node, uint32_t *from)
+{
+  static const char *const ones[] = { "Neg", "Square", "Abs" };
+  static const char *const twos[] = { "Mul", "AddV2", "Add", "Sub", "RealDiv" };
+  *from = tn_rewrite_input(rw, node, 0);
+  for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
+    if (tn_rewrite_is(rw, node, ones[i])) return true;
+  for (size_t i = 0; i < sizeof twos / sizeof *twos; i++) {
+    if (!tn_rewrite_is(rw, node, twos[i])) continue;
+    if (is_number(rw, tn_rewrite_input(rw, node, 1))) return true;
+    if (!is_number(rw, *from)) return false;
+    *from = tn_rewrite_input(rw, node, 1);
+    return true;
+  }
+  return false;
+}
+
+/* True if the producer of a value that others read, too, may be copied into the region. What it reads must be stored
+ * anyway: others read it, or no step computes it. It is no cheap result itself, which keeps copies behind all their
+ * readers in the region's order. */
+static bool may_copy(const region *r, uint32_t value, uint32_t *node)
+{
+  uint32_t at, from, before, of_before;
+  *node = tn_rewrite_producer(r->rw, value, NULL);
+  if (*node == TN_NO_NODE || is_in(r->nodes, r->n_nodes, *node, &at) || !may_be_step(r->rw, *node)) return false;
+  if (!is_cheap(r->rw, *node, &from) || !may_have_shape(r, value) || !may_have_shape(r, from)) return false;
+  before = tn_rewrite_producer(r->rw, from, NULL);
+  if (before != TN_NO_NODE && may_be_step(r->rw, before) &&
+      (tn_rewrite_n_uses(r->rw, from) < 2 || is_cheap(r->rw, before, &of_before) ||
+       is_in(r->nodes, r->n_nodes, before, &at)))
+    return false;
+  return strcmp(tn_operation_device(tn_rewrite_operation(r->rw, *node)),
+                tn_operation_device(tn_rewrite_operation(r->rw, r->nodes[0]))) == 0;
+}
+
+/* Copies cheap producers into the region, once it has grown. */
+static void copy_cheap(region *r)
+{
+  const uint32_t grown = r->n_nodes;
+  for (uint32_t i = 0; i < grown; i++)
+    for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
+      uint32_t node;
+      if (r->n_nodes < TN__PROGRAM_STEPS && may_copy(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node))
+        r->nodes[r->n_nodes++] = node;
+    }
 }
 
 /* Adds one node to the region. False if there is none to add. */
@@ -243,6 +302,7 @@ static tn_status fuse_elementwise(tn_rewriter *rw, uint32_t node, tn_error *err)
   r.n_nodes = 1;
   r.rank = tn_rewrite_shape(rw, tn_rewrite_output(rw, node, 0), r.dims);
   while (grow(&r)) {}
+  copy_cheap(&r);
   while (r.n_nodes > 1 && !find_args(&r)) r.n_nodes--; /* the last node has all its readers before it */
   if (r.n_nodes < 2) return TN_OK;
   tn_operation_builder *b = tn_rewrite_begin(rw, "_TnElementwise", node);

@@ -16,6 +16,14 @@ const tn__step_op *tn__step_op_find(const char *name, size_t size)
 
 /* ---- loops ---- */
 
+/* The loop of a step with two operands. A bias is added like any other tensor; only its shape rules differ. */
+static const tn__binary_loop *loop_of_two(const tn__step_op *op, const tn_operation *node)
+{
+  const bool is_sum = op->kind == TN__STEP_BIAS || strcmp(op->name, "AddN") == 0;
+  if (op->kind == TN__STEP_SAME && !is_sum) return tn__gradient_loop_of(op->name, node);
+  return tn__binary_loop_of(is_sum ? "AddV2" : op->name, node);
+}
+
 static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
 {
   const tn__unary_loop *one = NULL;
@@ -23,8 +31,7 @@ static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
   tn_dtype dtype = tn_operation_input_dtype(node, 0);
   if (s->op->kind == TN__STEP_LEAKY) s->leaky = tn__leaky_find(dtype);
   else if (s->op->kind == TN__STEP_UNARY) one = tn__unary_loop_of(s->op->name, node);
-  /* A bias is added like any other tensor; only its shape rules differ. */
-  else two = tn__binary_loop_of(s->op->kind == TN__STEP_BIAS ? "AddV2" : s->op->name, node);
+  else two = loop_of_two(s->op, node);
   if (one == NULL && two == NULL && s->leaky == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "_TnElementwise: step %s has no loop for dtype %s", s->op->name,
                         tn_dtype_name(dtype));

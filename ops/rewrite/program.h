@@ -22,7 +22,13 @@
 #define TN__PROGRAM_PARTS 64 /* maximum inputs of one argument that the planner creates */
 
 /* Kinds of steps. */
-enum { TN__STEP_UNARY, TN__STEP_BINARY, TN__STEP_BIAS, TN__STEP_LEAKY };
+enum {
+  TN__STEP_UNARY,
+  TN__STEP_BINARY,
+  TN__STEP_SAME, /* two operands of the same shape: gradients, and sums of two */
+  TN__STEP_BIAS,
+  TN__STEP_LEAKY
+};
 typedef struct tn__step_op {
   const char *name;
   uint8_t kind;
@@ -38,11 +44,16 @@ typedef struct tn__step_op {
   X(Tan, UNARY) X(Asin, UNARY) X(Acos, UNARY) X(Atan, UNARY) X(Sinh, UNARY) X(Cosh, UNARY) X(Asinh, UNARY)          \
   X(Acosh, UNARY) X(Atanh, UNARY) X(Erf, UNARY) X(Erfc, UNARY) X(Pow, BINARY) X(Atan2, BINARY)                      \
   X(Relu6, UNARY) X(Elu, UNARY) X(Selu, UNARY) X(Softplus, UNARY) X(Softsign, UNARY) X(BiasAdd, BIAS)               \
-  X(LeakyRelu, LEAKY)
+  X(LeakyRelu, LEAKY) X(AddN, SAME) X(ReluGrad, SAME) X(Relu6Grad, SAME) X(EluGrad, SAME) X(SeluGrad, SAME)         \
+  X(SoftplusGrad, SAME) X(SoftsignGrad, SAME) X(SigmoidGrad, SAME) X(TanhGrad, SAME) X(SqrtGrad, SAME)              \
+  X(RsqrtGrad, SAME) X(ReciprocalGrad, SAME) X(InvGrad, SAME)
 
 /* Looks up a step op by name; NULL if the op cannot be a step. */
 const tn__step_op *tn__step_op_find(const char *name, size_t size);
-static inline bool tn__step_reads_two(uint8_t kind) { return kind == TN__STEP_BINARY || kind == TN__STEP_BIAS; }
+static inline bool tn__step_reads_two(uint8_t kind)
+{
+  return kind == TN__STEP_BINARY || kind == TN__STEP_SAME || kind == TN__STEP_BIAS;
+}
 
 typedef struct tn__step {
   const tn__step_op *op;

@@ -116,6 +116,16 @@ static tn_status find_bias(planner *b, const tn__step *s)
   return TN_OK;
 }
 
+/* A dimension of the lower rank that is missing does not count as 1. */
+static tn_status find_same(planner *b, const tn__step *s)
+{
+  char x[160], y[160];
+  if (b->ranks[s->x] == b->ranks[s->y] && same_dims(b, s->x, s->y)) return TN_OK;
+  return tn_error_set(b->err, TN_INVALID_ARGUMENT, "%s: inputs have shapes %s and %s, wanted the same", s->op->name,
+                      tn__format_shape(x, sizeof x, dims_of(b, s->x) + b->rank - b->ranks[s->x], b->ranks[s->x]),
+                      tn__format_shape(y, sizeof y, dims_of(b, s->y) + b->rank - b->ranks[s->y], b->ranks[s->y]));
+}
+
 static tn_status find_step(planner *b, uint32_t step)
 {
   const tn__step *s = &b->p->steps[step];
@@ -127,6 +137,7 @@ static tn_status find_step(planner *b, uint32_t step)
   memcpy(out, x, bytes);
   if (!tn__step_reads_two(s->op->kind)) return TN_OK;
   if (s->op->kind == TN__STEP_BIAS) return find_bias(b, s);
+  if (s->op->kind == TN__STEP_SAME) return find_same(b, s);
   if (b->ranks[s->y] > b->ranks[to]) b->ranks[to] = b->ranks[s->y];
   for (int32_t d = 0; d < b->rank; d++) {
     if (x[d] != y[d] && x[d] != 1 && y[d] != 1)

@@ -74,6 +74,8 @@ bool tn__ir_is_free(const tn__ir_node *node)
   return node->n_controls == 0 && !node->waited_for && !node->wanted && !(node->traits & HAS_EFFECT);
 }
 
+bool tn__ir_is_pure(const tn__ir_node *node) { return !(node->traits & HAS_EFFECT) && !node->dereferences; }
+
 tn_status tn__ir_add_value(tn__ir *ir, tn__ir_value value, uint32_t *out)
 {
   if (ir->n_values >= TN__NONE - 1)

@@ -121,6 +121,8 @@ static inline bool tn__ir_is_late(const tn__ir *ir, uint32_t value)
 bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value);
 /* Whether a pass may remove or replace the node: no control edge on either side, no effect. */
 bool tn__ir_is_free(const tn__ir_node *node);
+/* Whether a node only computes its outputs from its inputs. */
+bool tn__ir_is_pure(const tn__ir_node *node);
 
 /* ---- changing ---- */
 

@@ -20,7 +20,7 @@ static const pass passes[] = {
   { "fold", "computes nodes with only constant inputs once, at plan time", tn__pass_fold, false },
   { "common", NULL, tn__pass_common, false },
   { "algebra",
-    "removes operations without effect (x*1, consecutive reshapes) and moves steps beside their product", NULL,
+    "removes operations without effect (x*1, reshapes to the same shape) and moves steps beside their product", NULL,
     false },
   { "batch_norm", "folds normalisation by constants into the preceding filters", NULL, false },
   { "fold", NULL, tn__pass_fold, false }, /* constants that the rewrites produced */

@@ -86,7 +86,7 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
 
 /* ---- the loops of another op ---- */
 
-/* The state of an elementwise kernel is its loop, chosen by the node's dtypes. */
+/* The state of an elementwise kernel is its loop, chosen by the node's dtypes. prepare: NULL for any. */
 static const void *loop_of(const char *op, const tn_operation *node, tn_status (*compute)(tn_kernel_ctx *ctx),
                            tn_status (*prepare)(tn_prepare_ctx *ctx, tn_error *err))
 {
@@ -94,8 +94,8 @@ static const void *loop_of(const char *op, const tn_operation *node, tn_status (
   const tn_kernel_def *k;
   void *state;
   for (size_t i = 0; schema != NULL && (k = tn_op_schema_kernel(schema, i)) != NULL; i++)
-    if (k->rank == TN_RANK_C && strcmp(k->device, "CPU") == 0 && k->compute == compute && k->prepare == prepare &&
-        k->create(node, &state, NULL) == TN_OK)
+    if (k->rank == TN_RANK_C && strcmp(k->device, "CPU") == 0 && k->compute == compute &&
+        (prepare == NULL || k->prepare == prepare) && k->create(node, &state, NULL) == TN_OK)
       return state;
   return NULL;
 }
@@ -116,6 +116,11 @@ const tn__binary_loop *tn__binary_loop_of(const char *op, const tn_operation *no
 {
   const tn__binary_loop *loop = loop_of(op, node, tn__binary_compute, tn__binary_prepare);
   return loop != NULL && (loop->info->fault == TN_OK || is_float(loop->from)) ? loop : NULL;
+}
+
+const tn__binary_loop *tn__gradient_loop_of(const char *op, const tn_operation *node)
+{
+  return loop_of(op, node, tn__binary_compute, NULL);
 }
 
 /* ---- one input ---- */

@@ -505,6 +505,8 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
 tn_status tn__binary_create(const tn_operation *node, const tn__binary_loop *loops, size_t n, void **state,
                             tn_error *err);
 const tn__binary_loop *tn__binary_loop_of(const char *op, const tn_operation *node); /* as tn__unary_loop_of */
+/* The same for an op whose two operands must have the same shape, such as ReluGrad. */
+const tn__binary_loop *tn__gradient_loop_of(const char *op, const tn_operation *node);
 /* Inputs 0 and 1 are broadcast together. */
 tn_status tn__binary_prepare(tn_prepare_ctx *ctx, tn_error *err);
 /* No broadcasting, as for gradients: both inputs must have the same number of elements; the output has the shape of

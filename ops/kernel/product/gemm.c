@@ -150,7 +150,10 @@ static void gather_adjacent(const tn__gemm_plan *p, const char *a, int64_t begin
   const int64_t most = TERM_BYTES / (int64_t)size;
   int sizes[TERM_BYTES], n = 0;
   int64_t to = begin;
-  for (int rows; to < end && to - begin + (rows = tn__gemm_group_rows(p, end - to)) <= most; to += rows) sizes[n++] = rows;
+  while (to < end && to - begin + tn__gemm_group_rows(p, end - to) <= most) {
+    sizes[n] = tn__gemm_group_rows(p, end - to);
+    to += sizes[n++];
+  }
   *g = (gathered){ begin, to };
   for (int64_t t = 0; t < terms; t += TERMS_AT_ONCE) {
     const char *from = a + (size_t)(begin + (term + t) * p->a_col) * size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph says about the shapes of variables behind handles. A value of any shape may be assigned to a variable, so
- * the shape that its handle declares is known to hold only if each assignment in the graph has a value of that shape. */
+/* What a graph says about the shapes of variables behind handles. A value of any shape may be assigned to a variable,
+ * so the shape that its handle declares is known to hold only if each assignment in the graph has a value of that
+ * shape. */
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
 #include <ops/state/variable/variable.h>

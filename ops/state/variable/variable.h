@@ -57,11 +57,11 @@ tn_status tn__variable_create(void *user, void **object, tn_error *err);
 
 /* ---- shapes known before a step (declared.c) ---- */
 
-/* The shape that a node's handle, its input i, declares: *dims is an attribute of the VarHandleOp. Returns the rank, -1
- * if the shape is not fully declared or the handle comes from elsewhere, such as a function's argument. */
+/* The shape that a node's handle, its input i, declares: *dims is an attribute of the VarHandleOp. Returns the rank,
+ * -1 if the shape is not fully declared or the handle comes from elsewhere, such as a function's argument. */
 int32_t tn__handle_declared(const tn_operation *op, size_t i, const int64_t **dims);
-/* The same, but -1 also if the graph may assign a value of another shape. Shape functions give this shape to values that
- * are read, so kernels check it: another graph may have assigned one. */
+/* The same, but -1 also if the graph may assign a value of another shape. Shape functions give this shape to values
+ * that are read, so kernels check it: another graph may have assigned one. */
 int32_t tn__handle_shape(const tn_operation *op, size_t i, const int64_t **dims);
 /* TN_INVALID_ARGUMENT if the value of a variable has another shape; rank -1: any will do. */
 tn_status tn__variable_check_shape(const tn__variable *v, const tn_tensor *value, const int64_t *dims, int32_t rank,
