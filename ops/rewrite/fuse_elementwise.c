@@ -14,6 +14,8 @@
 #include <string.h>
 #include <tenon/rewrite.h>
 
+#define MOST_TERMS 8 /* of a sum that becomes steps */
+
 typedef struct region {
   const tn_rewriter *rw;
   uint32_t nodes[TN__PROGRAM_STEPS]; /* readers first */
@@ -48,8 +50,22 @@ static bool may_be_step(const tn_rewriter *rw, uint32_t node)
   if (op == NULL) return false;
   tn_dtype dtype = tn_rewrite_dtype(rw, tn_rewrite_output(rw, node, 0));
   if (dtype != TN_FLOAT && dtype != TN_DOUBLE && dtype != TN_HALF && dtype != TN_BFLOAT16) return false;
-  if (op->kind == TN__STEP_SAME) return tn_rewrite_cpu_only(rw) && tn_rewrite_n_inputs(rw, node) == 2;
+  const uint32_t n = tn_rewrite_n_inputs(rw, node);
+  if (op->kind == TN__STEP_SAME) return tn_rewrite_cpu_only(rw) && n >= 2 && n <= MOST_TERMS;
   return op->kind != TN__STEP_BIAS || is_last_format(tn_rewrite_operation(rw, node));
+}
+
+/* A sum of several terms is steps of two in the same order, which round alike. */
+static uint32_t steps_of(const tn_rewriter *rw, uint32_t node)
+{
+  return tn_rewrite_is(rw, node, "AddN") ? tn_rewrite_n_inputs(rw, node) - 1 : 1;
+}
+
+static bool has_room(const region *r, uint32_t node)
+{
+  uint32_t n = steps_of(r->rw, node);
+  for (uint32_t i = 0; i < r->n_nodes; i++) n += steps_of(r->rw, r->nodes[i]);
+  return n <= TN__PROGRAM_STEPS;
 }
 
 /* A smaller result would be recomputed for each element that it is broadcast to, so its node stays outside. */
@@ -142,7 +158,7 @@ static void copy_cheap(region *r)
   for (uint32_t i = 0; i < grown; i++)
     for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
       uint32_t node;
-      if (r->n_nodes < TN__PROGRAM_STEPS && may_copy(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node))
+      if (may_copy(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node) && has_room(r, node))
         r->nodes[r->n_nodes++] = node;
     }
 }
@@ -150,10 +166,10 @@ static void copy_cheap(region *r)
 /* Adds one node to the region. False if there is none to add. */
 static bool grow(region *r)
 {
-  for (uint32_t i = 0; i < r->n_nodes && r->n_nodes < TN__PROGRAM_STEPS; i++)
+  for (uint32_t i = 0; i < r->n_nodes; i++)
     for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
       uint32_t node;
-      if (!belongs(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node)) continue;
+      if (!belongs(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node) || !has_room(r, node)) continue;
       r->nodes[r->n_nodes++] = node;
       return true;
     }
@@ -246,7 +262,11 @@ static void find_inputs(region *r)
 static int64_t number_of(const region *r, uint32_t value)
 {
   uint32_t at, producer = tn_rewrite_producer(r->rw, value, NULL);
-  if (producer != TN_NO_NODE && is_in(r->nodes, r->n_nodes, producer, &at)) return r->n_args + r->n_nodes - 1 - at;
+  if (producer != TN_NO_NODE && is_in(r->nodes, r->n_nodes, producer, &at)) {
+    int64_t number = (int64_t)r->n_args - 1;
+    for (uint32_t i = at; i < r->n_nodes; i++) number += steps_of(r->rw, r->nodes[i]);
+    return number;
+  }
   is_in(r->args, r->n_args, value, &at);
   return at;
 }
@@ -266,30 +286,41 @@ static void describe_joins(const region *r, tn_operation_builder *b)
   tn_operation_set_strings(b, "joins", (const void *const *)names, sizes, r->n_args);
 }
 
-static void describe(const region *r, tn_operation_builder *b)
-{
+/* The steps of a region as lists of attributes. */
+typedef struct listing {
   const char *names[TN__PROGRAM_STEPS], *nodes[TN__PROGRAM_STEPS];
-  size_t sizes[TN__PROGRAM_STEPS], node_sizes[TN__PROGRAM_STEPS], n_alphas = 0;
+  size_t sizes[TN__PROGRAM_STEPS], node_sizes[TN__PROGRAM_STEPS], n_alphas, n;
   int64_t operands[2 * TN__PROGRAM_STEPS];
   float alphas[TN__PROGRAM_STEPS];
-  for (uint32_t i = 0; i < r->n_nodes; i++) {
-    uint32_t node = r->nodes[r->n_nodes - 1 - i];
-    const tn_operation *plain = tn_rewrite_operation(r->rw, node);
-    const tn__step_op *op = step_op_of(r->rw, node);
-    names[i] = op->name;
-    sizes[i] = strlen(op->name);
-    nodes[i] = tn_operation_name(plain);
-    node_sizes[i] = strlen(nodes[i]);
-    operands[2 * i] = number_of(r, tn_rewrite_input(r->rw, node, 0));
-    operands[2 * i + 1] = tn__step_reads_two(op->kind) ? number_of(r, tn_rewrite_input(r->rw, node, 1)) : -1;
-    if (op->kind == TN__STEP_LEAKY) alphas[n_alphas++] = tn__attr_float(plain, "alpha", 0.2f);
+} listing;
+
+static void list_node(const region *r, uint32_t node, listing *l)
+{
+  const tn_operation *plain = tn_rewrite_operation(r->rw, node);
+  const tn__step_op *op = step_op_of(r->rw, node);
+  const bool two = tn__step_reads_two(op->kind);
+  for (uint32_t i = 0; i < steps_of(r->rw, node); i++, l->n++) {
+    l->names[l->n] = op->name;
+    l->sizes[l->n] = strlen(op->name);
+    l->nodes[l->n] = tn_operation_name(plain);
+    l->node_sizes[l->n] = strlen(l->nodes[l->n]);
+    l->operands[2 * l->n] = i == 0 ? number_of(r, tn_rewrite_input(r->rw, node, 0)) : (int64_t)(r->n_args + l->n - 1);
+    l->operands[2 * l->n + 1] = two ? number_of(r, tn_rewrite_input(r->rw, node, i + 1)) : -1;
   }
+  if (op->kind == TN__STEP_LEAKY) l->alphas[l->n_alphas++] = tn__attr_float(plain, "alpha", 0.2f);
+}
+
+static void describe(const region *r, tn_operation_builder *b)
+{
+  listing l;
+  l.n = l.n_alphas = 0;
+  for (uint32_t i = r->n_nodes; i > 0; i--) list_node(r, r->nodes[i - 1], &l);
   tn_operation_set_type(b, "T", tn_rewrite_dtype(r->rw, tn_rewrite_output(r->rw, r->nodes[0], 0)));
   tn_operation_set_int(b, "N", r->n_inputs);
-  tn_operation_set_strings(b, "steps", (const void *const *)names, sizes, r->n_nodes);
-  tn_operation_set_ints(b, "operands", operands, 2 * (size_t)r->n_nodes);
-  tn_operation_set_floats(b, "alphas", alphas, n_alphas);
-  tn_operation_set_strings(b, "nodes", (const void *const *)nodes, node_sizes, r->n_nodes);
+  tn_operation_set_strings(b, "steps", (const void *const *)l.names, l.sizes, l.n);
+  tn_operation_set_ints(b, "operands", l.operands, 2 * l.n);
+  tn_operation_set_floats(b, "alphas", l.alphas, l.n_alphas);
+  tn_operation_set_strings(b, "nodes", (const void *const *)l.nodes, l.node_sizes, l.n);
   describe_joins(r, b);
 }
 

@@ -123,6 +123,24 @@ static void gradients__of_an_activation_can_stay_apart(void)
   ts_fini(&t);
 }
 
+/* A sum of three terms, of which a step computes one. */
+static void gradients__sums_are_steps(void)
+{
+  static const char *const text =
+      FEED("x", OPEN) FEED("dy", OPEN) UNARY("e", "Exp", "x") BINARY("p", "Mul", "e", "dy")
+          NODE("y", "AddN", "input: 'x' input: 'p' input: 'dy'", F INT("N", 3)), *const fetch = "y:0";
+  const int64_t dims[] = { 7, 4 };
+  ts t;
+  tn_plan_report *r = report(&t, text, &fetch, 1, "");
+  CHECK_INT(tp_calls(r, "_TnElementwise"), 1);
+  CHECK_INT(tp_calls(r, "AddN"), 0);
+  tn_plan_report_release(r);
+  ts_fini(&t);
+  feeds f = make_feeds("x:0", "dy:0", dims, dims, 2);
+  compare(text, &f, fetch, 1e-6);
+  drop(&f);
+}
+
 /* Gradients of a product with a row: only the row was broadcast. */
 #define ROW_GRADIENT                                                                                     \
   FEED("x", OPEN) FEED("dy", OPEN) CONSTANT("row", "DT_FLOAT", D(4), "float_val: [1, -2, 0.5, 3]")        \
@@ -256,6 +274,7 @@ static void variables__of_another_shape_are_found(void)
 TAP_MAIN(
   TAP_TEST(gradients__of_an_activation_are_one_program),
   TAP_TEST(gradients__of_an_activation_can_stay_apart),
+  TAP_TEST(gradients__sums_are_steps),
   TAP_TEST(gradients__of_what_was_broadcast_are_summed),
   TAP_TEST(gradients__of_unknown_sizes_are_left),
   TAP_TEST(gradients__of_other_shapes_fail),
