@@ -18,6 +18,7 @@
 
 #define MOST_STEPS 64 /* from a value to one that has its shape */
 #define MOST_LEVELS 3 /* of such searches for operands */
+#define MOST_VALUES 200 /* that all of them may examine */
 
 static uint32_t in(const tn_rewriter *rw, uint32_t node, uint32_t i) { return tn_rewrite_input(rw, node, i); }
 
@@ -49,15 +50,43 @@ static bool keeps_shape(const tn_rewriter *rw, uint32_t x, uint32_t by)
   return broadcasts_to(own, tn_rewrite_shape(rw, by, own), dims, rank);
 }
 
-static uint32_t root_of(const tn_rewriter *rw, uint32_t value, int levels);
+/* A search for a value's shape. What it found when it has to end holds, too. */
+typedef struct search {
+  const tn_rewriter *rw;
+  int left; /* values that may be examined */
+} search;
+
+static uint32_t root_of(search *s, uint32_t value, int levels);
+
+static bool is_elementwise(const tn_rewriter *rw, uint32_t node)
+{
+  const tn_op_schema *schema = node == TN_NO_NODE ? NULL : tn_operation_schema(tn_rewrite_operation(rw, node));
+  return schema != NULL && (tn_op_schema_traits(schema) & TN_TRAIT_ELEMENTWISE);
+}
+
+/* True if a value broadcasts to the shape of x: it has that shape, is a reduction of such a value that keeps the
+ * reduced dimensions, or is computed of values that do. */
+static bool fits_into(search *s, uint32_t value, uint32_t x, int levels)
+{
+  if (value == x || keeps_shape(s->rw, x, value)) return true;
+  if (levels <= 0) return false;
+  value = root_of(s, value, levels - 1);
+  if (value == root_of(s, x, levels - 1)) return true;
+  const uint32_t node = tn_rewrite_producer(s->rw, value, NULL);
+  if (node == TN_NO_NODE) return false;
+  if (IS_ANY(s->rw, node, "Sum", "Mean", "Max", "Min", "Prod"))
+    return tn__attr_bool(tn_rewrite_operation(s->rw, node), "keep_dims", false) &&
+           root_of(s, in(s->rw, node, 0), levels - 1) == root_of(s, x, levels - 1);
+  return is_elementwise(s->rw, node) && tn_rewrite_n_inputs(s->rw, node) == 2 &&
+         fits_into(s, in(s->rw, node, 0), x, levels - 1) && fits_into(s, in(s->rw, node, 1), x, levels - 1);
+}
 
 /* The operand of a node with two that has the shape of the result; otherwise TN_NO_NODE. */
-static uint32_t larger_of(const tn_rewriter *rw, uint32_t node, int levels)
+static uint32_t larger_of(search *s, uint32_t node, int levels)
 {
-  const uint32_t x = in(rw, node, 0), y = in(rw, node, 1);
-  if (x == y || keeps_shape(rw, x, y)) return x;
-  if (keeps_shape(rw, y, x)) return y;
-  return levels > 0 && root_of(rw, x, levels - 1) == root_of(rw, y, levels - 1) ? x : TN_NO_NODE;
+  const uint32_t x = in(s->rw, node, 0), y = in(s->rw, node, 1);
+  if (fits_into(s, y, x, levels)) return x;
+  return fits_into(s, x, y, levels) ? y : TN_NO_NODE;
 }
 
 static bool has_no_axes(const tn_rewriter *rw, uint32_t node)
@@ -68,47 +97,60 @@ static bool has_no_axes(const tn_rewriter *rw, uint32_t node)
 }
 
 /* A value that has the shape of this one and is computed earlier; otherwise TN_NO_NODE. */
-static uint32_t before(const tn_rewriter *rw, uint32_t value, int levels)
+static uint32_t before(search *s, uint32_t value, int levels)
 {
-  uint32_t output, node = tn_rewrite_producer(rw, value, &output);
+  uint32_t output, node = tn_rewrite_producer(s->rw, value, &output);
   if (node == TN_NO_NODE || output != 0) return TN_NO_NODE;
-  const tn_op_schema *schema = tn_operation_schema(tn_rewrite_operation(rw, node));
-  if (IS_ANY(rw, node, "AddN", "BiasAdd", "BiasAddV1", "Softmax", "LogSoftmax", "FusedBatchNormV3",
+  if (IS_ANY(s->rw, node, "AddN", "BiasAdd", "BiasAddV1", "Softmax", "LogSoftmax", "FusedBatchNormV3",
              "FusedBatchNormGradV3"))
-    return in(rw, node, 0);
-  if (tn_rewrite_is(rw, node, "Reshape")) {
-    const uint32_t shape = tn_rewrite_producer(rw, in(rw, node, 1), NULL);
-    return tn_rewrite_is(rw, shape, "Shape") ? in(rw, shape, 0) : TN_NO_NODE;
+    return in(s->rw, node, 0);
+  if (tn_rewrite_is(s->rw, node, "Reshape")) {
+    const uint32_t shape = tn_rewrite_producer(s->rw, in(s->rw, node, 1), NULL);
+    return tn_rewrite_is(s->rw, shape, "Shape") ? in(s->rw, shape, 0) : TN_NO_NODE;
   }
-  if (IS_ANY(rw, node, "Sum", "Mean", "Max", "Min", "Prod"))
-    return has_no_axes(rw, node) ? in(rw, node, 0) : TN_NO_NODE;
-  if (schema == NULL || !(tn_op_schema_traits(schema) & TN_TRAIT_ELEMENTWISE)) return TN_NO_NODE;
-  const uint32_t n = tn_rewrite_n_inputs(rw, node);
-  if (n == 1) return in(rw, node, 0);
-  return n == 2 ? larger_of(rw, node, levels) : TN_NO_NODE;
+  if (IS_ANY(s->rw, node, "Sum", "Mean", "Max", "Min", "Prod"))
+    return has_no_axes(s->rw, node) ? in(s->rw, node, 0) : TN_NO_NODE;
+  if (!is_elementwise(s->rw, node)) return TN_NO_NODE;
+  const uint32_t n = tn_rewrite_n_inputs(s->rw, node);
+  if (n == 1) return in(s->rw, node, 0);
+  return n == 2 ? larger_of(s, node, levels) : TN_NO_NODE;
 }
 
 /* The earliest value that is found to have the shape of this one. */
-static uint32_t root_of(const tn_rewriter *rw, uint32_t value, int levels)
+static uint32_t root_of(search *s, uint32_t value, int levels)
 {
   for (int i = 0; i < MOST_STEPS; i++) {
-    const uint32_t next = before(rw, value, levels);
+    const uint32_t next = --s->left < 0 ? TN_NO_NODE : before(s, value, levels);
     if (next == TN_NO_NODE) break;
     value = next;
   }
   return value;
 }
 
+static uint32_t find_root(const tn_rewriter *rw, uint32_t value)
+{
+  search s = { rw, MOST_VALUES };
+  return root_of(&s, value, MOST_LEVELS);
+}
+
 static bool same_shape(const tn_rewriter *rw, uint32_t x, uint32_t y)
 {
-  return x == y || root_of(rw, x, MOST_LEVELS) == root_of(rw, y, MOST_LEVELS);
+  return x == y || find_root(rw, x) == find_root(rw, y);
+}
+
+static bool is_part(const tn_rewriter *rw, uint32_t value, uint32_t x)
+{
+  search s = { rw, MOST_VALUES };
+  return fits_into(&s, value, x, MOST_LEVELS);
 }
 
 /* ---- rewrites ---- */
 
+/* A value that nothing else reads stays, so that its operation can still fail. */
 static tn_status move_shape(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
-  uint32_t value = root_of(rw, in(rw, node, 0), MOST_LEVELS), made;
+  if (tn_rewrite_n_uses(rw, in(rw, node, 0)) < 2) return TN_OK;
+  uint32_t value = find_root(rw, in(rw, node, 0)), made;
   if (value == in(rw, node, 0)) return TN_OK;
   tn_operation_builder *b = tn_rewrite_begin(rw, "Shape", node);
   if (b == NULL) return tn__no_memory(err, "plan", 0);
@@ -167,9 +209,11 @@ static tn_status drop_broadcasting(tn_rewriter *rw, uint32_t node, tn_error *err
   tn_status st = TN_OK;
   for (uint32_t k = 0; k < 2; k++)
     if (!read_operand(rw, in(rw, node, k), &of[k])) return TN_OK;
-  const bool same = of[0].value != TN_NO_NODE && of[1].value != TN_NO_NODE && same_shape(rw, of[0].value, of[1].value);
+  const bool both = of[0].value != TN_NO_NODE && of[1].value != TN_NO_NODE;
   for (uint32_t k = 0; k < 2 && st == TN_OK; k++)
-    if (same || broadcasts_to(of[1 - k].dims, of[1 - k].rank, of[k].dims, of[k].rank)) st = drop_axes(rw, node, k, err);
+    if (broadcasts_to(of[1 - k].dims, of[1 - k].rank, of[k].dims, of[k].rank) ||
+        (both && is_part(rw, of[1 - k].value, of[k].value)))
+      st = drop_axes(rw, node, k, err);
   return st;
 }
 
@@ -181,7 +225,7 @@ static tn_status drop_reduction(tn_rewriter *rw, uint32_t node, tn_error *err)
 }
 
 /* True if x, where it has as many elements as y, has the shape of y: all dimensions but one are known to be equal, and
- * x is computed of a value of that shape and another operand. Gradients are: the incoming one times another operand. */
+ * x is computed of a value that broadcasts to y and another one. Gradients are: the incoming one times an operand. */
 static bool same_if_as_many(const tn_rewriter *rw, uint32_t x, uint32_t y)
 {
   int64_t dims[TN_MAX_RANK], own[TN_MAX_RANK];
@@ -192,9 +236,9 @@ static bool same_if_as_many(const tn_rewriter *rw, uint32_t x, uint32_t y)
     unknown += dims[d] < 0 || own[d] < 0;
     if (dims[d] >= 0 && own[d] >= 0 && (dims[d] != own[d] || dims[d] == 0)) return false;
   }
-  const uint32_t node = tn_rewrite_producer(rw, root_of(rw, x, MOST_LEVELS), NULL), root = root_of(rw, y, MOST_LEVELS);
+  const uint32_t node = tn_rewrite_producer(rw, find_root(rw, x), NULL);
   if (unknown > 1 || node == TN_NO_NODE || !IS_ANY(rw, node, "Mul", "RealDiv", "AddV2", "Add", "Sub")) return false;
-  return root_of(rw, in(rw, node, 0), MOST_LEVELS) == root || root_of(rw, in(rw, node, 1), MOST_LEVELS) == root;
+  return is_part(rw, in(rw, node, 0), y) || is_part(rw, in(rw, node, 1), y);
 }
 
 static tn_status drop_reshape(tn_rewriter *rw, uint32_t node, tn_error *err)

@@ -123,6 +123,28 @@ static void gradients__of_an_activation_can_stay_apart(void)
   ts_fini(&t);
 }
 
+/* A mean along rows, which is subtracted, and its gradient: the mean was broadcast, the rows were not. */
+#define CENTRED                                                                                                      \
+  FEED("x", OPEN) FEED("dy", OPEN) INTS("last", 1, "int_val: 1")                                                      \
+      NODE("mean", "Mean", "input: 'x' input: 'last'",                                                                \
+           F TYPE("Tidx", "DT_INT32") "attr { key: 'keep_dims' value { b: true } }") BINARY("y", "Sub", "x", "mean")  \
+          SHAPE_OF("sx", "x") SHAPE_OF("sm", "mean") AXES("axes", "sx", "sm") BINARY("g", "Mul", "dy", "y")           \
+              BACK("dx", "g", "axes", "sx") UNARY("n", "Neg", "g") BACK("dm", "n", "axes:1", "sm")
+
+static void gradients__of_means_are_summed(void)
+{
+  static const char *const fetches[] = { "dx:0", "dm:0" };
+  const int64_t dims[] = { 6, 4 };
+  ts t;
+  tn_plan_report *r = report(&t, CENTRED, fetches, 2, "");
+  CHECK_INT(tp_calls(r, "Sum"), 1);
+  tn_plan_report_release(r);
+  ts_fini(&t);
+  feeds f = make_feeds("x:0", "dy:0", dims, dims, 2);
+  for (int k = 0; k < 2; k++) compare(CENTRED, &f, fetches[k], 1e-6);
+  drop(&f);
+}
+
 /* A sum of three terms, of which a step computes one. */
 static void gradients__sums_are_steps(void)
 {
@@ -275,6 +297,7 @@ TAP_MAIN(
   TAP_TEST(gradients__of_an_activation_are_one_program),
   TAP_TEST(gradients__of_an_activation_can_stay_apart),
   TAP_TEST(gradients__sums_are_steps),
+  TAP_TEST(gradients__of_means_are_summed),
   TAP_TEST(gradients__of_what_was_broadcast_are_summed),
   TAP_TEST(gradients__of_unknown_sizes_are_left),
   TAP_TEST(gradients__of_other_shapes_fail),
