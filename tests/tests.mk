@@ -110,6 +110,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/kernel/vectors \
   tests/ops/nn/conv_windows \
   tests/ops/nn/layer_bits \
+  tests/ops/nn/losses \
   tests/ops/nn/window_ops \
   tests/ops/state/queue_attempts \
   tests/ops/state/table_rows \
