@@ -451,6 +451,7 @@ TN_SESSION_FILES = \
   core/session/feeds.c \
   core/session/feeds.h \
   core/session/graph.c \
+  core/session/metadata/cost.c \
   core/session/metadata/device.c \
   core/session/metadata/fill.c \
   core/session/metadata/graph.c \

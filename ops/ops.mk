@@ -12,6 +12,10 @@ TN_OPS_FILES = \
   ops/control/functions.c \
   ops/control/messages.c \
   ops/control/optional.c \
+  ops/cost/cost_memory.c \
+  ops/cost/cost_products.c \
+  ops/cost/cost_recurrent.c \
+  ops/cost/cost_windows.c \
   ops/example/example_json.c \
   ops/example/example_parse.c \
   ops/example/example_sequence.c \
@@ -276,6 +280,7 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/image/suppression.h \
   ops/kernel/bands.c \
   ops/kernel/bands.h \
+  ops/cost/cost.h \
   ops/kernel/family.h \
   ops/kernel/indices.c \
   ops/kernel/indices.h \

@@ -89,6 +89,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/onednn/onednn \
   tests/ops/array_ops \
   tests/ops/audio \
+  tests/ops/costs \
   tests/ops/detection_ops \
   tests/ops/elementwise_affine \
   tests/ops/elementwise_program \

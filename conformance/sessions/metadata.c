@@ -154,6 +154,35 @@ static void metadata__shows_shapes(void)
   ts_fini(&t);
 }
 
+static void metadata__states_what_nodes_cost(void) /* S-MD-07 */
+{
+  ts t;
+  const char *feeds[] = { "x", "y" }, *fetch = "p";
+  const int64_t x_dims[] = { 3, 4 }, y_dims[] = { 4, 5 };
+  tn_tensor *values[] = { ts_filled(2, x_dims, 1), ts_filled(2, y_dims, 1) }, *out = NULL;
+  tn_run_metadata *m = new_metadata();
+  tn_run_options options;
+  ck_open(&t, 0,
+          X NODE("y", "Placeholder", "", "attr { key: 'dtype' value { type: DT_FLOAT } }")
+              NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT")) NODE("same", "Identity", "input: 'neg'", T("DT_FLOAT"))
+                  NODE("p", "MatMul", "input: 'same' input: 'y'", T("DT_FLOAT")));
+  tn_run_options_init(&options);
+  options.trace_level = 3;
+  for (int i = 0; i < 2; i++) {
+    REQUIRE_OK(tn_session_run(t.session, &options, feeds, values, 2, &fetch, &out, 1, NULL, 0, m, &t.err), &t.err);
+    tn_tensor_unref(out);
+    CHECK_DOUBLE(record_of(m, "p").flops, 2 * 3 * 4 * 5, 0);
+    CHECK_INT(record_of(m, "p").moved_bytes, 4 * (12 + 20 + 15));
+    CHECK_DOUBLE(record_of(m, "neg").flops, 12, 0);
+    CHECK_INT(record_of(m, "neg").moved_bytes, 4 * (12 + 12));
+    CHECK_INT(record_of(m, "same").moved_bytes, 0);
+  }
+  tn_tensor_unref(values[0]);
+  tn_tensor_unref(values[1]);
+  tn_run_metadata_destroy(m);
+  ts_fini(&t);
+}
+
 static void metadata__names_nodes_that_have_nothing_to_compute(void) /* S-MD-02 */
 {
   ts t;
@@ -603,6 +632,7 @@ static void metadata__without_memory_the_trace_is_cut(void)
 TAP_MAIN(
   TAP_TEST(metadata__has_each_node_that_ran_and_no_other),
   TAP_TEST(metadata__shows_shapes),
+  TAP_TEST(metadata__states_what_nodes_cost),
   TAP_TEST(metadata__names_nodes_that_have_nothing_to_compute),
   TAP_TEST(metadata__stays_empty_without_a_request),
   TAP_TEST(metadata__is_unchanged_by_a_refused_call),

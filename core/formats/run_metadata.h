@@ -19,7 +19,8 @@ typedef struct tn__metadata_record {
   const char *kernel;
   const tn_output_record *outputs;
   int64_t start_ns, duration_ns; /* start: since the start of the step */
-  uint64_t scratch_bytes;
+  uint64_t scratch_bytes, moved_bytes;
+  double flops;
   uint32_t n_outputs, thread; /* thread: 0 is the one that ran the step, others are workers */
   tn_status status;
   uint8_t kind; /* TN_RECORD_... */

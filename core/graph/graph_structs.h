@@ -179,6 +179,7 @@ struct tn_op_schema {
   bool plain_outputs;
   tn__kernel *kernels;           /* best first; guarded by the lock of the op table */
   tn__rewrite *_Atomic rewrites; /* read without a lock: a linked rewrite lives as long as its family */
+  const tn_cost_def *_Atomic cost; /* NULL: the default (tn_cost_ctx); read without a lock, as rewrites are */
   bool is_function;              /* the signature of a library function: a node of this op calls it */
   bool is_own;                   /* registered by the library itself, not by a plugin or the program */
 };

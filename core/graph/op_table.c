@@ -59,6 +59,13 @@ static size_t n_rewrites(const tn_op_family *f)
   return TN_HAS_FIELD(f, tn_op_family, n_rewrites) ? f->n_rewrites : 0;
 }
 
+static const tn_cost_def *cost_at(const tn_op_family *f, size_t i)
+{
+  size_t size = tn__round_up(f->costs->struct_size, _Alignof(tn_cost_def));
+  return (const tn_cost_def *)((const char *)f->costs + i * size);
+}
+static size_t n_costs(const tn_op_family *f) { return TN_HAS_FIELD(f, tn_op_family, n_costs) ? f->n_costs : 0; }
+
 /* ---- checks ---- */
 
 /* The upper bound catches uninitialised sizes. */
@@ -112,18 +119,28 @@ static tn_status check_rewrite(const tn_op_family *f, size_t i, tn_error *err)
                       f->name, i, r->name == NULL ? "" : r->name);
 }
 
+static tn_status check_cost(const tn_op_family *f, size_t i, tn_error *err)
+{
+  const tn_cost_def *c = cost_at(f, i);
+  tn_status st = check_struct("cost", i == 0 ? NULL : c->op, c->struct_size, TN_COST_DEF_SIZE, err);
+  if (st != TN_OK || (c->op != NULL && c->cost != NULL)) return st;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': cost %zu ('%s') lacks its op or function", f->name, i,
+                      c->op == NULL ? "" : c->op);
+}
+
 static tn_status check_family(const tn_op_family *f, tn_error *err)
 {
   if (f == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no family of ops given");
   tn_status st = check_struct("family", NULL, f->struct_size, TN_OP_FAMILY_SIZE, err);
   if (st != TN_OK) return st;
   if (f->name == NULL || (f->n_ops != 0 && f->ops == NULL) || (f->n_kernels != 0 && f->kernels == NULL) ||
-      (n_rewrites(f) != 0 && f->rewrites == NULL))
+      (n_rewrites(f) != 0 && f->rewrites == NULL) || (n_costs(f) != 0 && f->costs == NULL))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': its name or a table is missing",
                         f->name == NULL ? "" : f->name);
   for (size_t i = 0; st == TN_OK && i < f->n_ops; i++) st = check_op(f, i, err);
   for (size_t i = 0; st == TN_OK && i < f->n_kernels; i++) st = check_kernel(f, i, err);
   for (size_t i = 0; st == TN_OK && i < n_rewrites(f); i++) st = check_rewrite(f, i, err);
+  for (size_t i = 0; st == TN_OK && i < n_costs(f); i++) st = check_cost(f, i, err);
   return st;
 }
 
@@ -180,6 +197,27 @@ const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i)
   const tn__rewrite *r = atomic_load_explicit(&schema->rewrites, memory_order_acquire);
   while (r != NULL && i-- > 0) r = atomic_load_explicit(&r->next, memory_order_acquire);
   return r == NULL ? NULL : r->def;
+}
+
+/* ---- costs of an op ---- */
+
+/* Sets the family's costs in the schemas of their ops. A cost of an unknown op is ignored. */
+static void enter_costs(const tn_op_family *f)
+{
+  for (size_t i = 0; i < n_costs(f); i++) {
+    const tn_cost_def *def = cost_at(f, i), *none = NULL;
+    tn_op_schema *s = tn__map_get(&by_name, def->op, strlen(def->op));
+    if (s != NULL) atomic_compare_exchange_strong(&s->cost, &none, def);
+  }
+}
+
+static void remove_costs(const tn_op_family *f)
+{
+  for (size_t i = 0; i < n_costs(f); i++) {
+    const tn_cost_def *def = cost_at(f, i);
+    tn_op_schema *s = tn__map_get(&by_name, def->op, strlen(def->op));
+    if (s != NULL) atomic_compare_exchange_strong(&s->cost, &def, NULL);
+  }
 }
 
 /* ---- parsing at first use (_locked: the lock is held for writing) ---- */
@@ -240,6 +278,7 @@ static void leave(family_entry *e, size_t n_names, size_t n_linked)
 {
   for (size_t i = 0; i < n_linked; i++) unlink_kernel(&e->kernels[i]);
   for (size_t i = 0; i < n_rewrites(e->family); i++) unlink_rewrite(&e->rewrites[i]);
+  remove_costs(e->family);
   for (size_t i = 0; i < n_names; i++) {
     for (tn__kernel *k = e->schemas[i].kernels; k != NULL; k = k->next) k->schema = NULL;
     tn__map_remove(&by_name, e->schemas[i].name, e->schemas[i].name_size);
@@ -342,6 +381,7 @@ static tn_status enter_family(const tn_op_family *f, tn_error *err)
     return tn_error_prefix(err, "family '%s'", f->name), st;
   }
   enter_rewrites(e);
+  enter_costs(f);
   e->next = families;
   families = e;
   n_sorted = 0;
@@ -376,8 +416,8 @@ static tn_status enter_own_family_names(const tn_op_family *f, tn_error *err)
   return st;
 }
 
-/* Families first, then kernels, then rewrites, because these may be for ops of later families. Malformed families and
- * kernels are logged and left out; only a lack of memory is an error, after which nothing is entered. */
+/* Families first, then kernels, rewrites and costs, because these may be for ops of later families. Malformed families
+ * and kernels are logged and left out; only a lack of memory is an error, after which nothing is entered. */
 static tn_status enter_own_locked(tn_error *err)
 {
   tn_status st = TN_OK;
@@ -396,7 +436,10 @@ static tn_status enter_own_locked(tn_error *err)
       if (enter_kernel(e, i, &why) != TN_OK) tn_log(TN_LOG_ERROR, "%s", tn_error_message(&why));
       tn_error_clear(&why);
     }
-  for (family_entry *e = families; st != TN_RESOURCE_EXHAUSTED && e != NULL; e = e->next) enter_rewrites(e);
+  for (family_entry *e = families; st != TN_RESOURCE_EXHAUSTED && e != NULL; e = e->next) {
+    enter_rewrites(e);
+    enter_costs(e->family);
+  }
   if (st == TN_RESOURCE_EXHAUSTED) drop_all_locked();
   return st == TN_RESOURCE_EXHAUSTED ? st : TN_OK;
 }

@@ -7,12 +7,28 @@
 
 tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }
 
-/* The shape of output k of an instruction; false: it is not known. */
-static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn__plan_instr *instr, uint32_t k,
-                     tn_layout_value *v)
+/* The shape of a value; a scalar if it is not known. */
+static tn_layout_value describe(const tn_plan_layout *layout, uint32_t value)
 {
-  *v = (tn_layout_value){ .struct_size = sizeof *v };
-  return tn_kit_layout_value(layout, tn__instr_outputs(plan, instr)[k], v, NULL) == TN_OK && v->rank >= 0;
+  tn_layout_value v = { .struct_size = sizeof v };
+  bool known = tn_kit_layout_value(layout, value, &v, NULL) == TN_OK && v.rank >= 0;
+  return known ? v : (tn_layout_value){ .struct_size = sizeof v, .dtype = v.dtype };
+}
+
+static size_t bytes_of(const tn_plan_layout *layout, const uint32_t *values, uint32_t n)
+{
+  size_t bytes = 0;
+  for (uint32_t k = 0; k < n; k++) bytes += tn__trace_output_bytes(describe(layout, values[k]).rank);
+  return bytes;
+}
+
+static tn__trace_output *put(tn__trace_output *o, const tn_plan_layout *layout, const uint32_t *values, uint32_t n)
+{
+  for (uint32_t k = 0; k < n; k++) {
+    tn_layout_value v = describe(layout, values[k]);
+    o = tn__trace_put_output(o, v.dtype, v.dims, v.rank, v.bytes);
+  }
+  return o;
 }
 
 /* Any thread of the step: the record is made on this thread's lane. device: NULL = the kernel ran
@@ -25,11 +41,10 @@ void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruct
   if (trace == NULL || layout == NULL || tn_kit_layout_instruction(layout, instruction, &in, NULL) != TN_OK) return;
   const tn_plan *plan = tn__kit_layout_plan(layout);
   const tn__plan_instr *instr = &plan->instrs[instruction];
-  size_t bytes = sizeof(tn__trace_record);
-  uint32_t n = status == TN_OK ? instr->n_outputs : 0;
-  tn_layout_value v;
-  for (uint32_t k = 0; k < n; k++) bytes += tn__trace_output_bytes(describe(layout, plan, instr, k, &v) ? v.rank : 0);
-  tn__trace_record *r = tn__trace_record_create(trace, bytes);
+  const uint32_t *outputs = tn__instr_outputs(plan, instr), *inputs = tn__instr_inputs(plan, instr);
+  uint32_t n = status == TN_OK ? instr->n_outputs : 0, n_inputs = status == TN_OK ? instr->n_inputs : 0;
+  size_t bytes = bytes_of(layout, outputs, n) + bytes_of(layout, inputs, n_inputs);
+  tn__trace_record *r = tn__trace_record_create(trace, sizeof(tn__trace_record) + bytes);
   if (r == NULL) return;
   r->op = instr->op;
   r->kernel = device == NULL ? in.kernel : NULL;
@@ -40,8 +55,6 @@ void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruct
   r->status = status;
   r->scratch_bytes = device == NULL ? in.scratch_bytes : 0;
   r->n_outputs = n;
-  tn__trace_output *o = (tn__trace_output *)(r + 1);
-  for (uint32_t k = 0; k < n; k++)
-    o = describe(layout, plan, instr, k, &v) ? tn__trace_put_output(o, v.dtype, v.dims, v.rank, v.bytes)
-                                             : tn__trace_put_output(o, v.dtype, NULL, 0, 0);
+  r->n_inputs = n_inputs;
+  put(put((tn__trace_output *)(r + 1), layout, outputs, n), layout, inputs, n_inputs);
 }

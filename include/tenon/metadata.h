@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of a step ("RunMetadata"): which kernels ran, when, on which thread and device, and the
- * sizes of their outputs; and the graphs that ran.
+/* Records of a step ("RunMetadata"): which kernels ran, when, on which thread and device, what they
+ * cost, and the sizes of their outputs; and the graphs that ran.
  *
  *     tn_run_metadata *metadata = NULL;
  *     tn_run_options options;
@@ -75,6 +75,10 @@ struct tn_node_record {
   tn_status status;       /* status of the kernel */
   tn_bool waited;         /* it was called more than once, and other nodes ran in between */
   tn_bool reserved[7];
+  double flops;           /* floating-point operations of the node on these shapes (tn_cost_ctx of
+                           * <tenon/op.h>); 0 for all but TN_RECORD_NODE, for calls and loops, whose
+                           * inner nodes have their own, and after an error */
+  uint64_t moved_bytes;   /* bytes of inputs and outputs that the node must read or write; 0 as above */
 };
 
 /* One output of a node. */

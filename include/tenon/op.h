@@ -259,6 +259,39 @@ struct tn_kernel_def {
 #define TN_KERNEL_DEF_SIZE TN_SIZE_TO(tn_kernel_def, compute)
 #define TN_RANK_C 100
 
+/* ---- costs ---- */
+
+/* What one call of a node costs, for the records of traced steps (<tenon/metadata.h>): a measure of
+ * the node, not of the kernel that was taken. The library calls `cost` after the step, on shapes
+ * that the step had.
+ * inputs, outputs  types and shapes; `data` and `buffer` are NULL
+ * flops            in and out: floating-point operations; a multiplication with an addition is two.
+ *                  Before the call: for TN_TRAIT_CONTRACTION its products and sums, if each weight
+ *                  is used at each position of the output; for other ops one for each element of
+ *                  their largest input or output, 0 if no output is floating or complex
+ * bytes            in and out: bytes that must be read or written. Before the call: each input and
+ *                  each output once
+ * Since 0.1 */
+struct tn_cost_ctx {
+  size_t struct_size;
+  const tn_operation *op;
+  const tn_view *inputs;
+  const tn_view *outputs;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  double flops;
+  double bytes;
+};
+
+/* The cost of an op of this or another family; an op that is not known is ignored, and of several
+ * the first one registered applies. `cost` must accept any shapes that a kernel accepts. */
+struct tn_cost_def {
+  size_t struct_size;
+  const char *op;
+  void (*cost)(tn_cost_ctx *ctx);
+};
+#define TN_COST_DEF_SIZE TN_SIZE_TO(tn_cost_def, cost)
+
 /* A family of ops with their kernels: the export of one file of ops/, or what a kernel plugin
  * registers. */
 struct tn_op_family {
@@ -270,6 +303,8 @@ struct tn_op_family {
   size_t n_kernels;
   const tn_rewrite_def *rewrites; /* <tenon/rewrite.h>; a family without rewrites may end before this field */
   size_t n_rewrites;
+  const tn_cost_def *costs; /* a family without costs may end before this field */
+  size_t n_costs;
 };
 #define TN_OP_FAMILY_SIZE TN_SIZE_TO(tn_op_family, n_kernels)
 

@@ -87,6 +87,8 @@ typedef struct tn_op_def tn_op_def;
 typedef struct tn_op_family tn_op_family;
 typedef struct tn_kernel_def tn_kernel_def;
 typedef struct tn_rewrite_def tn_rewrite_def;
+typedef struct tn_cost_ctx tn_cost_ctx;
+typedef struct tn_cost_def tn_cost_def;
 typedef struct tn_rewriter tn_rewriter;
 typedef struct tn_kernel_ctx tn_kernel_ctx;
 typedef struct tn_prepare_ctx tn_prepare_ctx;

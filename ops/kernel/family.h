@@ -38,4 +38,14 @@
     .n_rewrites = sizeof rewrites / sizeof *rewrites,    \
   };
 
+/* A family of the array `costs`: what ops of other families cost. */
+#define TN_COST_FAMILY(NAME)                          \
+  extern const tn_op_family tn__ops_##NAME;           \
+  const tn_op_family tn__ops_##NAME = {               \
+    .struct_size = TN_SIZE_TO(tn_op_family, n_costs), \
+    .name = #NAME,                                    \
+    .costs = costs,                                   \
+    .n_costs = sizeof costs / sizeof *costs,          \
+  };
+
 #endif

@@ -291,6 +291,37 @@ static void schema__rejects_bad_families(void)
   tn_error_clear(&err);
 }
 
+static void costs_one(tn_cost_ctx *ctx) { ctx->flops = 1; }
+static void costs_two(tn_cost_ctx *ctx) { ctx->flops = 2; }
+
+static void schema__costs_of_a_family_belong_to_it(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_cost_def cost = { .struct_size = TN_COST_DEF_SIZE, .op = "GkAdd" };
+  tn_op_family f = { .struct_size = sizeof f, .name = "costs", .n_costs = 1 }, more = f;
+  gk_register();
+  const tn_op_schema *add = tn_op_schema_find("GkAdd");
+  REQUIRE_PTR(add);
+  CHECK_STATUS(tn_register_ops(&f, &err), TN_INVALID_ARGUMENT, &err); /* no table */
+  f.costs = &cost;
+  CHECK_STATUS(tn_register_ops(&f, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "cost 0 ('GkAdd') lacks its op or function");
+  cost.cost = costs_one;
+  REQUIRE_OK(tn_register_ops(&f, &err), &err);
+  CHECK(atomic_load(&add->cost) == &cost);
+  tn_cost_def other[] = { { .struct_size = TN_COST_DEF_SIZE, .op = "GkAdd", .cost = costs_two },
+                          { .struct_size = TN_COST_DEF_SIZE, .op = "GkAbsent", .cost = costs_two } };
+  more.costs = other;
+  more.n_costs = 2;
+  REQUIRE_OK(tn_register_ops(&more, &err), &err); /* the first one registered applies; unknown ops are ignored */
+  CHECK(atomic_load(&add->cost) == &cost);
+  tn__ops_remove(&more);
+  CHECK(atomic_load(&add->cost) == &cost);
+  tn__ops_remove(&f);
+  CHECK_NULL(atomic_load(&add->cost));
+  tn_error_clear(&err);
+}
+
 static tn_status register_and_remove(void *arg)
 {
   tn_error err = TN_ERROR_INIT;
@@ -475,6 +506,7 @@ TAP_MAIN(TAP_TEST(schema__first_use_without_memory_can_be_repeated),
          TAP_TEST(schema__survives_every_cut), TAP_TEST(schema__formats_as_text),
          TAP_TEST(schema__lists_ops_in_the_order_of_names), TAP_TEST(schema__ops_of_the_library_are_sound),
          TAP_TEST(schema__rejects_a_duplicate_op), TAP_TEST(schema__rejects_bad_families),
+         TAP_TEST(schema__costs_of_a_family_belong_to_it),
          TAP_TEST(schema__nothing_is_registered_without_memory), TAP_TEST(schema__looks_up_during_registration),
          TAP_TEST(kernel__best_rank_that_fits_wins), TAP_TEST(kernel__constrains_lists_of_types),
          TAP_TEST(kernel__rejects_wrong_definitions), TAP_TEST(kernel__of_an_unknown_op_is_not_found))

@@ -65,6 +65,7 @@ ops/array            | @kernel ops/kernel/move
 ops/array/index      | @kernel ops/kernel/move
 ops/audio            | @kernel
 ops/checkpoint       | @kernel ops/string ops/state/table core/formats core/formats/checkpoint core/formats/bundle core/formats/checkpoint_v1
+ops/cost             | @kernel ops/kernel/window ops/math
 ops/example          | @kernel ops/string ops/string/unicode core/formats
 ops/image            | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
@@ -112,12 +113,13 @@ plugins/gpu          | @step plugins/gpu/step
 tools            | tools/picture tools/run
 tools/common     | tools
 tools/picture    | tools
-tools/bench      | tools
+tools/bench      | tools tools/common tools/picture tools/bench/roofline
+tools/bench/roofline | tools tools/common tools/picture tools/bench
 tools/checkpoint | tools
 tools/eager_demo | tools tools/picture
 tools/inspect    | tools
 tools/plan       | tools tools/picture
-tools/run        | tools tools/picture
+tools/run        | tools tools/common tools/picture
 tools/runtimes   | tools
 examples         |
 compat/*         |

@@ -178,19 +178,33 @@ const tn__trace_record *tn__trace_next(const tn__trace_lane *lane, const tn__tra
 
 static size_t view_bytes(const tn_view *v) { return (size_t)v->count * tn_dtype_size(v->dtype); }
 
-/* A record with the values of these slots as outputs; NULL: the trace is cut. */
-static tn__trace_record *record_slots(tn__trace *trace, const tn__instance *in, const uint32_t *slots, uint32_t n)
+/* Slots of a call's operands: those of its inputs, then those of its outputs. */
+typedef struct operands {
+  const uint32_t *slots;
+  uint32_t n_inputs, n_outputs;
+} operands;
+
+static tn__trace_output *put_slots(tn__trace_output *o, const tn__instance *in, const uint32_t *slots, uint32_t n)
 {
-  size_t bytes = sizeof(tn__trace_record);
-  for (uint32_t k = 0; k < n; k++) bytes += tn__trace_output_bytes(in->views[slots[k]].rank);
-  tn__trace_record *r = tn__trace_record_create(trace, bytes);
-  if (r == NULL) return NULL;
-  r->n_outputs = n;
-  tn__trace_output *o = (tn__trace_output *)(r + 1);
   for (uint32_t k = 0; k < n; k++) {
     const tn_view *v = &in->views[slots[k]];
     o = tn__trace_put_output(o, v->dtype, v->dims, v->rank, view_bytes(v));
   }
+  return o;
+}
+
+/* A record with the values of these slots; NULL: the trace is cut. */
+static tn__trace_record *record_slots(tn__trace *trace, const tn__instance *in, operands of)
+{
+  size_t bytes = sizeof(tn__trace_record);
+  for (uint32_t k = 0; k < of.n_inputs + of.n_outputs; k++)
+    bytes += tn__trace_output_bytes(in->views[of.slots[k]].rank);
+  tn__trace_record *r = tn__trace_record_create(trace, bytes);
+  if (r == NULL) return NULL;
+  r->n_outputs = of.n_outputs;
+  r->n_inputs = of.n_inputs;
+  tn__trace_output *o = put_slots((tn__trace_output *)(r + 1), in, of.slots + of.n_inputs, of.n_outputs);
+  put_slots(o, in, of.slots, of.n_inputs);
   return r;
 }
 
@@ -199,8 +213,9 @@ void tn__trace_call(tn__trace *trace, const tn__call *call, int64_t began_ns, bo
   const tn__tape *t = call->tape;
   const tn__layout *l = call->instance->layout;
   int64_t now = tn__now_ns();
-  tn__trace_record *r = record_slots(trace, call->instance, l->operands + t->operands + t->n_inputs,
-                                     status == TN_OK ? t->n_outputs : 0);
+  operands of = { l->operands + t->operands, t->n_inputs, t->n_outputs };
+  if (status != TN_OK) of.n_inputs = of.n_outputs = 0;
+  tn__trace_record *r = record_slots(trace, call->instance, of);
   if (r == NULL) return;
   r->op = call->run->plan->instrs[t->instr].op;
   r->kernel = tn__layout_kernel(l, t->instr)->def;
@@ -223,8 +238,8 @@ void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *i
   int64_t now = tn__now_ns();
   for (uint32_t i = begin; i < end; i++) {
     const tn__plan_instr *instr = &run->plan->instrs[i];
-    tn__trace_record *r =
-        record_slots(trace, instance, run->plan->slots + instr->first + instr->n_inputs, instr->n_outputs);
+    operands of = { run->plan->slots + instr->first + instr->n_inputs, 0, instr->n_outputs };
+    tn__trace_record *r = record_slots(trace, instance, of);
     if (r == NULL) return;
     r->op = instr->op;
     r->kind = TN_RECORD_EMPTY;

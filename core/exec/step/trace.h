@@ -25,7 +25,7 @@ typedef struct tn__trace_scope {
   uint32_t k;
 } tn__trace_scope;
 
-/* An output of a call: its type and shape, not its elements. */
+/* An output or input of a call: its type and shape, not its elements. */
 typedef struct tn__trace_output {
   tn_dtype dtype; /* TN_DTYPE_INVALID: it has no value */
   int32_t rank;
@@ -33,16 +33,16 @@ typedef struct tn__trace_output {
   int64_t dims[];
 } tn__trace_output;
 
-/* One call, or one part of its loop. Its outputs follow it in memory, one after the other. */
+/* One call, or one part of its loop. Its outputs and then its inputs follow it in memory, one after the other. */
 typedef struct tn__trace_record {
   const tn_operation *op;
   const tn_kernel_def *kernel; /* NULL = none */
   const char *device;          /* NULL = the device of the node */
   const tn__trace_scope *scope;
   int64_t start_ns, end_ns; /* monotonic */
-  size_t bytes;             /* of the record with its outputs */
+  size_t bytes;             /* of the record with its outputs and inputs */
   size_t scratch_bytes;
-  uint32_t n_outputs;
+  uint32_t n_outputs, n_inputs;
   tn_status status;
   uint8_t kind; /* TN_RECORD_... */
   bool waited;  /* the call returned TN_PENDING at least once */
@@ -105,7 +105,7 @@ void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);
 void tn__trace_loop(const struct tn__call *call, int64_t n, int64_t grain, double cost_ns,
                     void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 
-/* A new record on this thread's lane, in the thread's current function; bytes: with its outputs.
+/* A new record on this thread's lane, in the thread's current function; bytes: with its outputs and inputs.
  * NULL: the trace is cut. */
 tn__trace_record *tn__trace_record_create(tn__trace *trace, size_t bytes);
 static inline size_t tn__trace_output_bytes(int32_t rank)

@@ -136,7 +136,7 @@ static bool copy_record(filling *f, const seen *from, tn__metadata_record *to)
                                .status = r->status,
                                .kind = r->kind,
                                .waited = r->waited };
-  return to->node != NULL && to->kernel != NULL && copy_outputs(f, r, to);
+  return to->node != NULL && to->kernel != NULL && copy_outputs(f, r, to) && tn__metadata_cost(r, to);
 }
 
 /* Records that enclose others precede them. */

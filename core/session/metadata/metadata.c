@@ -109,7 +109,7 @@ tn_status tn_run_metadata_record(const tn_run_metadata *metadata, size_t i, tn_n
                           .label = r->node->label, .device = metadata->devices[r->node->device], .kind = r->kind,
                           .thread = r->thread, .start_ns = r->start_ns, .duration_ns = r->duration_ns,
                           .scratch_bytes = r->scratch_bytes, .n_outputs = r->n_outputs, .status = r->status,
-                          .waited = r->waited };
+                          .waited = r->waited, .flops = r->flops, .moved_bytes = r->moved_bytes };
   for (uint32_t k = 0; k < r->n_outputs; k++) full.output_bytes += r->outputs[k].bytes;
   tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;

@@ -24,6 +24,8 @@ void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_p
 /* fill.c: copies the trace's records, sorted by time. False if memory ran out; the records made so
  * far can be read. */
 bool tn__metadata_take_trace(tn_run_metadata *metadata, tn_session *session, const tn__trace *trace);
+/* cost.c: sets flops and moved_bytes of a record. False if memory ran out. */
+bool tn__metadata_cost(const tn__trace_record *from, tn__metadata_record *to);
 /* graph.c: adds the graph of a plan for each device. False if memory ran out. */
 bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan);
 
