@@ -56,9 +56,8 @@ bench_model_SOURCES = \
   bench/model.h \
   bench/model_case.c \
   bench/model_machine.c
-bench_model_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
 bench_model_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-bench_model_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread
+bench_model_LDADD = tools/libmachine.la libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread
 
 # bench/compare: Tenon against its peers. The Python files import each other from their own folder.
 EXTRA_DIST += \

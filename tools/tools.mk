@@ -89,6 +89,11 @@ TN_TOOL_FILES = \
   tools/runtimes/probe.c \
   tools/runtimes/runtimes.h
 
+# What this machine can do at most, also measured by bench/model.
+noinst_LTLIBRARIES += tools/libmachine.la
+tools_libmachine_la_SOURCES = tools/common/machine.c tools/common/machine.h
+tools_libmachine_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
+
 bin_PROGRAMS += tenon
 tenon_SOURCES = $(TN_TOOL_FILES) $(TN_TOOL_COMMANDS)
 nodist_tenon_SOURCES = tools/tools_table.c
