@@ -146,7 +146,8 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/tensor/string \
   tests/tensor/tensor \
   tests/tools/bench_histogram \
-  tests/tools/oracle_run
+  tests/tools/oracle_run \
+  tests/tools/shares
 
 # Shell scripts that print TAP. Those of the first list find the same in every build of the same sources: another build
 # can leave them out, by "make check TN_SOURCE_CHECKS=".
@@ -185,6 +186,7 @@ TN_SCRIPT_TESTS = \
   tests/tools/graph.sh \
   tests/tools/op_library.sh \
   tests/tools/plan.sh \
+  tests/tools/roofline.sh \
   tests/tools/run.sh \
   tests/tools/runtimes.sh \
   tests/tools/saved_model.sh \
@@ -355,6 +357,8 @@ tests_gpu_gpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_GPU_CPPFLAGS)
 
 tests_bench_bench_child_SOURCES = tests/bench/bench_child.c bench/child.c bench/common.c bench/memory.c
 tests_tools_bench_histogram_SOURCES = tests/tools/bench_histogram.c tools/bench/histogram.c
+tests_tools_shares_SOURCES = tests/tools/shares.c tools/common/shares.c
+tests_tools_shares_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 
 tests_exec_workspace_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_exec_workspace_LDADD = $(LDADD) $(JANSSON_LIBS)

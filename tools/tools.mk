@@ -26,6 +26,13 @@ TN_TOOL_FILES = \
   tools/bench/json.c \
   tools/bench/measure.c \
   tools/bench/print.c \
+  tools/bench/roofline/collect.c \
+  tools/bench/roofline/groups.c \
+  tools/bench/roofline/json.c \
+  tools/bench/roofline/print.c \
+  tools/bench/roofline/roofline.h \
+  tools/bench/roofline/steps.c \
+  tools/bench/roofline/svg.c \
   tools/checkpoint/checkpoint.h \
   tools/checkpoint/diff.c \
   tools/checkpoint/export.c \
@@ -48,6 +55,8 @@ TN_TOOL_FILES = \
   tools/common/progress.c \
   tools/common/save.c \
   tools/common/screen.c \
+  tools/common/shares.c \
+  tools/common/shares.h \
   tools/common/signatures.c \
   tools/common/source.c \
   tools/common/table.c \
@@ -98,7 +107,7 @@ bin_PROGRAMS += tenon
 tenon_SOURCES = $(TN_TOOL_FILES) $(TN_TOOL_COMMANDS)
 nodist_tenon_SOURCES = tools/tools_table.c
 tenon_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-tenon_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
+tenon_LDADD = tools/libmachine.la libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread
 CLEANFILES += tools/tools_table.c
 
 # What the library starts to try a plugin in a process of its own (core/registry/probe/probe.c).

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include <tools/bench/bench.h>
+#include <tools/bench/roofline/roofline.h>
+#include <tools/picture/picture.h>
 
 static const char help[] =
     "Usage: tenon bench MODEL [OPTION...]\n"
@@ -34,6 +36,9 @@ static const char help[] =
     "                           not subject to --timeout\n"
     "  --level N                optimisation level: 0 runs the graph unchanged, 1 is the default\n"
     "  --option FIELD=VALUE     set another session option, such as kernel_plugins=always\n"
+    "  --roofline               also compare the time of each kind of kernel, in traced steps, with what memory and\n"
+    "                           arithmetic of this machine allow\n"
+    "  --svg FILE.svg           with --roofline: draw it as a chart\n"
     "  --no-histogram           print only the tables\n"
     "  --json                   print all results as JSON\n"
     "  -h, --help               show this help\n"
@@ -112,11 +117,23 @@ static int parse_seconds(bench_request *r, const char *text)
   return tool_usage("bench", "--seconds '%s': expected a number from 0.001 to 86400", text);
 }
 
+static bool ends_in_svg(const char *file)
+{
+  size_t n = strlen(file);
+  return n > 4 && strcmp(file + n - 4, ".svg") == 0;
+}
+
 static int check(bench_request *r, int argc, char **argv)
 {
   if (optind == argc) return tool_usage("bench", "no model file was given");
   if (optind + 1 < argc) return tool_usage("bench", "expected one model, but '%s' is a second one", argv[optind + 1]);
   r->source.path = argv[optind];
+  if (r->svg != NULL && !r->roofline) return tool_usage("bench", "--svg '%s' draws what --roofline measures", r->svg);
+  if (r->svg != NULL && !ends_in_svg(r->svg))
+    return tool_usage("bench", "--svg '%s': the file name must end in .svg", r->svg);
+  if (r->roofline && r->concurrency > 1)
+    return tool_usage("bench", "--roofline is about the steps of one client, not of --concurrency %" PRIu64,
+                      r->concurrency);
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
       return tool_usage("bench", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
@@ -143,6 +160,8 @@ static int take_option(bench_request *r, int c)
   case 'j': r->json = true; break;
   case 'u': r->reuse = true; break;
   case 'w': r->warm_up = true; break;
+  case 'R': r->roofline = true; break;
+  case 'S': r->svg = optarg; break;
   case 'H': r->no_histogram = true; break;
   case 'n': return parse_threads(r, optarg);
   case 's': return parse_seconds(r, optarg);
@@ -174,6 +193,8 @@ static int parse(bench_request *r, int argc, char **argv)
     { "timeout", required_argument, NULL, 'm' },
     { "reuse", no_argument, NULL, 'u' },
     { "warm-up", no_argument, NULL, 'w' },
+    { "roofline", no_argument, NULL, 'R' },
+    { "svg", required_argument, NULL, 'S' },
     { "no-histogram", no_argument, NULL, 'H' },
     { NULL, 0, NULL, 0 },
   };
@@ -191,7 +212,6 @@ static int parse(bench_request *r, int argc, char **argv)
 
 static void print_results(bench *b)
 {
-  b->peak_bytes = tool_peak_memory();
   if (b->request->json)
     bench_print_json(b);
   else
@@ -208,6 +228,24 @@ static void say_unstable(bench *b)
   }
 }
 
+static tn_status measure_roofs(bench *b, tn_error *err)
+{
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < b->n_cases && b->request->roofline && status == TN_OK; i++)
+    status = roof_measure(b, &b->cases[i], err);
+  return status;
+}
+
+static tn_status save_svg(const bench *b, tn_error *err)
+{
+  tool_text text = { 0 };
+  if (b->request->svg == NULL) return TN_OK;
+  roof_svg(b, &text);
+  tn_status status = picture_save(b->request->svg, text.data, text.length, err);
+  tool_text_fini(&text);
+  return status;
+}
+
 static tn_status bench_graph(bench *b, tn_error *err)
 {
   tool_interrupt_doing("the inputs were made");
@@ -220,14 +258,17 @@ static tn_status bench_graph(bench *b, tn_error *err)
   bool any = false;
   for (size_t i = 0; i < b->n_cases; i++) any = any || b->cases[i].latencies->n > 0;
   if (status == TN_OK) say_unstable(b);
+  b->peak_bytes = tool_peak_memory(); /* now, since the block that is read for the roofs would count */
+  if (status == TN_OK) status = measure_roofs(b, err);
   tool_interrupt_doing("the results were printed");
   if (status == TN_OK || (tool_interrupted() != 0 && any)) print_results(b);
-  return status;
+  return status == TN_OK ? save_svg(b, err) : status;
 }
 
 static int bench_model(const bench_request *r, tn_cancellation *cancellation)
 {
   tn_error err = TN_ERROR_INIT;
+  if (r->svg != NULL && picture_check_place(r->svg, &err) != TN_OK) return tool_fail(&err);
   bench b = { .request = r, .cancellation = cancellation };
   uint64_t started = tool_now_ns();
   tn_status status = tool_source_open(&b.source, &r->source, &err);

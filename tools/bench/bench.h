@@ -36,6 +36,7 @@ typedef struct bench_case {
   uint64_t turns;   /* number of turns measured */
   uint64_t wall_ns; /* total time of the turns */
   bench_histogram *latencies;
+  struct roofline *roofline; /* NULL: not measured */
 } bench_case;
 
 typedef struct bench_request {
@@ -49,6 +50,8 @@ typedef struct bench_request {
   uint64_t timeout_ms; /* time limit of a step; 0 = not set */
   double seconds;
   bool json, no_histogram, reuse;
+  bool roofline;
+  const char *svg; /* file for the roofline's chart; NULL: none */
   bool warm_up; /* tn_session_warm_callable before the first step */
 } bench_request;
 
@@ -88,6 +91,10 @@ void bench_case_text(const bench_case *c, tool_text *out);
 /* Opens the sessions, warms up and measures in turns (measure.c). CANCELLED if interrupted; results so far are
  * kept. */
 tn_status bench_measure(bench *b, tn_error *err);
+
+/* Runs a step of a callable of the row. Entries of `fetched` are released, or kept for the next step with --reuse. */
+tn_status bench_step(const bench *b, const bench_case *c, tn_callable callable, tn_tensor **fetched,
+                     tn_run_metadata *metadata, tn_error *err);
 
 /* Results (print.c, json.c). */
 void bench_print(const bench *b);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <tools/bench/bench.h>
+#include <tools/bench/roofline/roofline.h>
 
 /* Runtimes that always run each step on the calling thread, so a thread count has no effect. Any other runtime is
  * assumed to use it. */
@@ -187,6 +188,7 @@ void bench_free_cases(bench *b)
     free(c->runtime);
     free(c->version);
     free(c->latencies);
+    roof_free(c->roofline);
   }
   free(b->cases);
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <tools/bench/bench.h>
+#include <tools/bench/roofline/roofline.h>
 
 static void set_count(json_t *object, const char *key, uint64_t value)
 {
@@ -89,6 +90,7 @@ static json_t *json_case(const bench *b, const bench_case *c)
                 b->request->batch > 0 ? json_real(rate * (double)b->request->batch) : json_null());
   tool_json_set(object, "ratio", ratio > 0 ? json_real(ratio) : json_null());
   tool_json_set(object, "histogram", json_histogram(c->latencies));
+  tool_json_set(object, "roofline", roof_json(c));
   return object;
 }
 

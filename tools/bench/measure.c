@@ -56,19 +56,25 @@ static bool is_writable(const tn_tensor *t)
   return !constant && (tn_tensor_data(t) != NULL || tn_tensor_bytes(t) == 0);
 }
 
-static tn_status one_step(client *me, tn_error *err)
+tn_status bench_step(const bench *b, const bench_case *c, tn_callable callable, tn_tensor **fetched,
+                     tn_run_metadata *metadata, tn_error *err)
 {
-  const bench *b = me->turn->b;
-  me->steps++;
-  tn_status status = tn_session_run_callable(me->turn->c->session, me->turn->c->callable, b->feeds, b->n_inputs,
-                                             me->fetched, b->fetches.n, NULL, err);
+  tn_status status = tn_session_run_callable(c->session, callable, b->feeds, b->n_inputs, fetched, b->fetches.n,
+                                             metadata, err);
   bool keep = b->request->reuse && status == TN_OK;
   for (size_t i = 0; i < b->fetches.n; i++) {
-    if (keep && is_writable(me->fetched[i])) continue;
-    tn_tensor_unref(me->fetched[i]);
-    me->fetched[i] = NULL;
+    if (keep && is_writable(fetched[i])) continue;
+    tn_tensor_unref(fetched[i]);
+    fetched[i] = NULL;
   }
   return status;
+}
+
+static tn_status one_step(client *me, tn_error *err)
+{
+  const turn *t = me->turn;
+  me->steps++;
+  return bench_step(t->b, t->c, t->c->callable, me->fetched, NULL, err);
 }
 
 /* Clients start together, so that one client's warm-up does not overlap another's measured steps. */

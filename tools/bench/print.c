@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <tools/bench/bench.h>
+#include <tools/bench/roofline/roofline.h>
 
 enum { BODY = 10, TAIL = 4 };
 
@@ -189,4 +190,6 @@ void bench_print(const bench *b)
     tool_text_fini(&title);
     print_histogram(&out, &b->cases[i]);
   }
+  for (size_t i = 0; i < b->n_cases; i++)
+    if (b->cases[i].roofline != NULL) roof_print(&b->cases[i]);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tools/common/shares.h>
 #include <tools/picture/picture.h>
 #include <tools/run/trace.h>
 
@@ -77,63 +78,23 @@ static uint32_t find_node(run_trace *t, size_t i, const tn_node_record *r)
   return *place - 1;
 }
 
-/* ---- self time of nodes, excluding nested nodes ---- */
+/* ---- time of nodes, without that of nested nodes ---- */
 
-typedef struct moment {
-  int64_t at;
-  size_t event; /* index in the step */
-  bool ends;
-} moment;
-
-/* At equal times, ends sort before starts. Of events with the same start, the first record encloses the others. */
-static int compare(const void *a, const void *b)
-{
-  const moment *x = a, *y = b;
-  if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  if (x->ends != y->ends) return x->ends ? -1 : 1;
-  bool first = x->event < y->event;
-  return first != x->ends ? -1 : 1;
-}
-
-typedef struct active {
-  size_t *items;
-  size_t n;
-} active;
-
-static void take_away(active *list, size_t event)
-{
-  size_t i = list->n;
-  while (i > 0 && list->items[i - 1] != event) i--;
-  if (i == 0) return;
-  memmove(list->items + i - 1, list->items + i, (list->n - i) * sizeof(*list->items));
-  list->n--;
-}
-
-/* Attributes time to the running event that began last; if none is running, to the waiting event that began last. */
 static void add_costs(run_trace *t, const trace_event *events, size_t n)
 {
-  moment *moments = tool_alloc(2 * n + 1, sizeof(*moments));
-  active running = { tool_alloc(n + 1, sizeof(size_t)), 0 }, waiting = { tool_alloc(n + 1, sizeof(size_t)), 0 };
+  time_span *spans = tool_alloc(n + 1, sizeof(*spans));
+  double *ns = tool_alloc(t->n_nodes + 1, sizeof(*ns));
   size_t count = 0;
   for (size_t i = 0; i < n; i++) {
-    if (events[i].kind != TN_RECORD_NODE) continue;
-    t->nodes[events[i].node].calls++;
-    if (events[i].thread != 0 || events[i].duration_ns <= 0) continue;
-    moments[count++] = (moment){ events[i].start_ns, i, false };
-    moments[count++] = (moment){ events[i].start_ns + events[i].duration_ns, i, true };
+    const trace_event *e = &events[i];
+    if (e->kind == TN_RECORD_NODE) t->nodes[e->node].calls++;
+    if (e->kind != TN_RECORD_NODE || e->thread != 0) continue;
+    spans[count++] = (time_span){ e->start_ns, e->start_ns + e->duration_ns, 0, e->node, e->waited };
   }
-  qsort(moments, count, sizeof(*moments), compare);
-  for (size_t i = 0; i < count; i++) {
-    const active *owner = running.n > 0 ? &running : &waiting;
-    if (owner->n > 0)
-      t->nodes[events[owner->items[owner->n - 1]].node].self_ns += (uint64_t)(moments[i].at - moments[i - 1].at);
-    active *list = events[moments[i].event].waited ? &waiting : &running;
-    if (moments[i].ends) take_away(list, moments[i].event);
-    else list->items[list->n++] = moments[i].event;
-  }
-  free(moments);
-  free(running.items);
-  free(waiting.items);
+  tool_share_time(spans, count, ns);
+  for (size_t i = 0; i < t->n_nodes; i++) t->nodes[i].self_ns += (uint64_t)ns[i];
+  free(ns);
+  free(spans);
 }
 
 /* ---- steps ---- */
