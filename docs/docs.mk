@@ -28,6 +28,7 @@ dist_docimages_DATA = \
   docs/images/digits.svg \
   docs/images/eager.svg \
   docs/images/plugin-life.svg \
+  docs/images/roofline.svg \
   docs/images/timeline.svg
 docspecdir = $(docdir)/spec
 dist_docspec_DATA = \
