@@ -31,6 +31,7 @@ TN_OPS_FILES = \
   ops/rewrite/dense.c \
   ops/rewrite/elementwise_program.c \
   ops/rewrite/fuse.c \
+  ops/rewrite/fuse_activation.c \
   ops/rewrite/fuse_attention.c \
   ops/rewrite/fuse_elementwise.c \
   ops/rewrite/fuse_gru.c \
@@ -304,6 +305,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/elements/complex.h \
   ops/kernel/elements/convert.c \
   ops/kernel/elements/convert.h \
+  ops/kernel/elements/curves.c \
+  ops/kernel/elements/curves.h \
   ops/kernel/elements/elements.c \
   ops/kernel/elements/elements.h \
   ops/kernel/elements/elementwise.c \

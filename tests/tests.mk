@@ -15,6 +15,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/base/threads \
   tests/bench/bench_child \
   tests/compile/inline \
+  tests/compile/activation \
   tests/compile/attention \
   tests/compile/gradients \
   tests/compile/layers \

@@ -106,19 +106,34 @@ TN__UNARY(softsign, 1, TN__VIA_FLOATS)
 #define UNARY_OP(op, fn, attrs, types, summary) \
   TN__ELEMENTWISE_OP(op, "features: T", "activations: T", attrs, 0, tn__infer_unchanged, summary),
 
+#define CURVE(op, summary)                                                                     \
+  TN__ELEMENTWISE_OP(op, "features: T", "activations: T", "alpha: float = 1; " T_FLOATS, 0, \
+                     tn__infer_unchanged, summary)
+
 static const tn_op_def ops[] = {
   UNARY_OPS(UNARY_OP)
   TN__ELEMENTWISE_OP("LeakyRelu", "features: T", "activations: T", "alpha: float = 0.2; " T_FLOATS " = float", 0,
                      tn__infer_unchanged, "x, below 0 alpha * x"),
+  CURVE("_TnSwish", "x * sigmoid(alpha * x), fused from its steps"),
+  CURVE("_TnHardSigmoid", "alpha * min(max(x + 3, 0), 6), fused from its steps"),
+  CURVE("_TnHardSwish", "alpha * x * min(max(x + 3, 0), 6), fused from its steps"),
+  CURVE("_TnMish", "x * tanh(log(1 + e to the x)), fused from its steps"),
 };
 
 #define UNARY_KERNEL(op, fn, attrs, types, summary) TN__UNARY_KERNEL(op, types, fn),
 
+#define CURVE_KERNEL(op_, name_)                                                                                \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = name_, .rank = TN_RANK_C,             \
+    .create = tn__leaky_create, .destroy = tn__leaky_destroy, .prepare = tn__leaky_prepare,                    \
+    .compute = tn__leaky_compute }
+
 static const tn_kernel_def kernels[] = {
   UNARY_OPS(UNARY_KERNEL)
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "LeakyRelu", .device = "CPU", .name = "leaky_relu_cpu",
-    .rank = TN_RANK_C, .create = tn__leaky_create, .destroy = tn__leaky_destroy, .prepare = tn__leaky_prepare,
-    .compute = tn__leaky_compute },
+  CURVE_KERNEL("LeakyRelu", "leaky_relu_cpu"),
+  CURVE_KERNEL("_TnSwish", "swish_cpu"),
+  CURVE_KERNEL("_TnHardSigmoid", "hard_sigmoid_cpu"),
+  CURVE_KERNEL("_TnHardSwish", "hard_swish_cpu"),
+  CURVE_KERNEL("_TnMish", "mish_cpu"),
 };
 
 TN_OP_FAMILY(activation)

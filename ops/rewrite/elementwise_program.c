@@ -147,7 +147,7 @@ static void run_step(const tn__step *s, const tn__stage_step *how, bool reproduc
 {
   if (s->two != NULL) s->two(at[s->x], how->sx, at[s->y], how->sy, to, n);
   else if (s->one[0] != NULL) s->one[reproducible](at[s->x], to, n);
-  else s->leaky(at[s->x], at[s->x], to, n, s->alpha);
+  else s->leaky[reproducible](at[s->x], at[s->x], to, n, s->alpha);
 }
 
 static void run_block(const run *r, int64_t begin, int64_t n, char *registers, const char **at)

@@ -56,7 +56,8 @@ typedef struct steps {
   bool ended; /* the last step is an activation: no more steps are fused */
 } steps;
 
-static const char *const step_names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid" };
+static const char *const step_names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid",
+                                          "_TnSwish", "_TnHardSigmoid", "_TnHardSwish", "_TnMish" };
 
 static void read_steps(const tn_rewriter *rw, uint32_t node, steps *s)
 {
@@ -162,7 +163,11 @@ static uint32_t batch_origin(const tn_rewriter *rw, uint32_t value)
                                          "FusedBatchNormV2",
                                          "FusedBatchNormV3",
                                          "Sigmoid",
-                                         "Tanh" };
+                                         "Tanh",
+                                         "_TnSwish",
+                                         "_TnHardSigmoid",
+                                         "_TnHardSwish",
+                                         "_TnMish" };
   for (uint32_t node; (node = tn_rewrite_producer(rw, value, NULL)) != TN_NO_NODE;) {
     bool found = false;
     for (size_t i = 0; !found && i < sizeof hand_on / sizeof *hand_on; i++) found = tn_rewrite_is(rw, node, hand_on[i]);
@@ -453,6 +458,10 @@ static const tn_rewrite_def rewrites[] = {
   REWRITE("fuse", "product_activation", "LeakyRelu", fuse_activation),
   REWRITE("fuse", "product_activation", "Tanh", fuse_activation),
   REWRITE("fuse", "product_activation", "Sigmoid", fuse_activation),
+  REWRITE("fuse", "product_activation", "_TnSwish", fuse_activation),
+  REWRITE("fuse", "product_activation", "_TnHardSigmoid", fuse_activation),
+  REWRITE("fuse", "product_activation", "_TnHardSwish", fuse_activation),
+  REWRITE("fuse", "product_activation", "_TnMish", fuse_activation),
 };
 
 TN_REWRITE_FAMILY(fuse)

@@ -29,13 +29,14 @@ static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
   const tn__unary_loop *one = NULL;
   const tn__binary_loop *two = NULL;
   tn_dtype dtype = tn_operation_input_dtype(node, 0);
-  if (s->op->kind == TN__STEP_LEAKY) s->leaky = tn__leaky_find(dtype);
+  if (s->op->kind == TN__STEP_LEAKY)
+    for (int k = 0; k < 2; k++) s->leaky[k] = tn__curve_find(s->op->name, dtype, k == 1);
   else if (s->op->kind == TN__STEP_UNARY) one = tn__unary_loop_of(s->op->name, node);
   else two = loop_of_two(s->op, node);
-  if (one == NULL && two == NULL && s->leaky == NULL)
+  if (one == NULL && two == NULL && s->leaky[0] == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "_TnElementwise: step %s has no loop for dtype %s", s->op->name,
                         tn_dtype_name(dtype));
-  s->cost_ns = TN__LEAKY_NS;
+  s->cost_ns = tn__curve_ns(s->op->name);
   if (two != NULL) {
     s->two = two->fn[tn__vectors()];
     s->cost_ns = two->info->cost_ns;

@@ -12,9 +12,9 @@
 #define TN_OPS_REWRITE_PROGRAM_H
 
 #include <ops/kernel/product/affine.h>
+#include <ops/kernel/elements/curves.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/move/join.h>
-#include <ops/kernel/elements/leaky.h>
 
 #define TN__PROGRAM_VALUES 64 /* arguments and steps together */
 #define TN__PROGRAM_STEPS 32
@@ -44,7 +44,8 @@ typedef struct tn__step_op {
   X(Tan, UNARY) X(Asin, UNARY) X(Acos, UNARY) X(Atan, UNARY) X(Sinh, UNARY) X(Cosh, UNARY) X(Asinh, UNARY)          \
   X(Acosh, UNARY) X(Atanh, UNARY) X(Erf, UNARY) X(Erfc, UNARY) X(Pow, BINARY) X(Atan2, BINARY)                      \
   X(Relu6, UNARY) X(Elu, UNARY) X(Selu, UNARY) X(Softplus, UNARY) X(Softsign, UNARY) X(BiasAdd, BIAS)               \
-  X(LeakyRelu, LEAKY) X(AddN, SAME) X(ReluGrad, SAME) X(Relu6Grad, SAME) X(EluGrad, SAME) X(SeluGrad, SAME)         \
+  X(LeakyRelu, LEAKY) X(_TnSwish, LEAKY) X(_TnHardSigmoid, LEAKY) X(_TnHardSwish, LEAKY) X(_TnMish, LEAKY)          \
+  X(AddN, SAME) X(ReluGrad, SAME) X(Relu6Grad, SAME) X(EluGrad, SAME) X(SeluGrad, SAME)                             \
   X(SoftplusGrad, SAME) X(SoftsignGrad, SAME) X(SigmoidGrad, SAME) X(TanhGrad, SAME) X(SqrtGrad, SAME)              \
   X(RsqrtGrad, SAME) X(ReciprocalGrad, SAME) X(InvGrad, SAME)
 
@@ -59,7 +60,7 @@ typedef struct tn__step {
   const tn__step_op *op;
   tn__unary_fn one[2]; /* exactly one of these three is set. [1]: for reproducible sessions */
   tn__binary_fn two;
-  tn__leaky_fn leaky;
+  tn__leaky_fn leaky[2];
   double cost_ns; /* per element */
   float alpha;
   uint8_t x, y;   /* numbers of the values read; y only if the step reads two */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NaN operands of a fused Relu, Relu6, Tanh or Sigmoid. oneDNN's code for these computes a maximum or minimum, which
+/* NaN operands of a fused activation. oneDNN's code for these computes a maximum or minimum, which
  * returns the other operand for a NaN. The processor records such an operand in a flag, which is cheap to clear
  * before a primitive and to read after it. If the flag is set, the result is computed again: by a primitive that ends
  * before the first such step, and by the loops here from that step on. */
@@ -44,7 +44,9 @@ bool dnn_nan_met(bool before)
 static bool loses(const dnn_epilogue *e, uint32_t i)
 {
   switch (e->steps[i]) {
-  case DNN_RELU: case DNN_RELU6: case DNN_TANH: case DNN_SIGMOID: return true;
+  case DNN_RELU: case DNN_RELU6: case DNN_TANH: case DNN_SIGMOID: case DNN_SWISH: case DNN_MISH:
+  case DNN_HARD_SWISH:
+    return true;
   case DNN_LEAKY_RELU: return e->alpha == 0;
   default: return false;
   }
@@ -157,6 +159,9 @@ static float apply(const dnn_epilogue *e, uint32_t i, float x, float added)
   case DNN_LEAKY_RELU: return x > 0 ? x : e->alpha * x;
   case DNN_TANH: return tanhf(x);
   case DNN_SIGMOID: return 1 / (1 + expf(-x));
+  case DNN_SWISH: return x / (1 + expf(-e->alpha * x));
+  case DNN_MISH: return x > 40 ? x : x * tanhf(log1pf(expf(x)));
+  case DNN_HARD_SWISH: return x * fminf(fmaxf(x + 3, 0), 6) / 6;
   default: return x;
   }
 }

@@ -91,7 +91,18 @@ bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t 
 
 #define DNN_STEPS 8
 
-typedef enum dnn_step { DNN_BIAS, DNN_ADD, DNN_RELU, DNN_RELU6, DNN_LEAKY_RELU, DNN_TANH, DNN_SIGMOID } dnn_step;
+typedef enum dnn_step {
+  DNN_BIAS,
+  DNN_ADD,
+  DNN_RELU,
+  DNN_RELU6,
+  DNN_LEAKY_RELU,
+  DNN_TANH,
+  DNN_SIGMOID,
+  DNN_SWISH,
+  DNN_MISH,
+  DNN_HARD_SWISH /* oneDNN's has a factor of 1/6 */
+} dnn_step;
 
 typedef struct dnn_epilogue {
   uint32_t n;

@@ -2,9 +2,13 @@
 /* fused_ops as post-ops: the bias is an argument of the primitive, the other steps follow in order. */
 #include "onednn.h"
 
+#include <math.h>
 #include <string.h>
 
-static const char *const names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid" };
+static const char *const names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid",
+                                     "_TnSwish", "_TnMish", "_TnHardSwish" };
+
+static bool is_sixth(float alpha) { return fabsf(alpha * 6 - 1) <= 2e-7f; }
 
 tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error *err)
 {
@@ -20,7 +24,8 @@ tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error 
     while (st == TN_OK && k < sizeof names / sizeof *names &&
            (strlen(names[k]) != size || memcmp(names[k], text, size) != 0))
       k++;
-    if (st == TN_OK && (k == sizeof names / sizeof *names || i == DNN_STEPS || (k == DNN_BIAS && i > 0)))
+    if (st == TN_OK && (k == sizeof names / sizeof *names || i == DNN_STEPS || (k == DNN_BIAS && i > 0) ||
+                        (k == DNN_HARD_SWISH && !is_sixth(out->alpha))))
       st = tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN kernels have no step '%.*s' at this place", (int)size, text);
     else if (st == TN_OK)
       out->steps[out->n++] = (uint8_t)k;
@@ -41,6 +46,9 @@ tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *a
     case DNN_LEAKY_RELU: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_relu, e->alpha, 0); break;
     case DNN_TANH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_tanh, 0, 0); break;
     case DNN_SIGMOID: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_logistic, 0, 0); break;
+    case DNN_SWISH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_swish, e->alpha, 0); break;
+    case DNN_MISH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_mish, 0, 0); break;
+    case DNN_HARD_SWISH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_hardswish, 0, 0); break;
     default: break;
     }
   }

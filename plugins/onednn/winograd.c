@@ -222,7 +222,7 @@ static bool fits(const tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_win
   for (int a = 0; a < 2; a++)
     if (w->size[a] != 3 || w->stride[a] != 1 || w->dilation[a] != 1) return false;
   for (uint32_t i = 0; i < e->n; i++)
-    if (e->steps[i] == DNN_TANH || e->steps[i] == DNN_SIGMOID) return false;
+    if (e->steps[i] > DNN_LEAKY_RELU) return false;
   return x[3] % LANES == 0 && y[3] % LANES == 0 && y[0] * y[1] * y[2] >= MIN_PIXELS;
 }
 

@@ -125,6 +125,26 @@ static tn_output add_input(one *o, const char *text, tn_dtype dtype, size_t i)
   return x;
 }
 
+static tn_output number(one *o, const char *name, float value)
+{
+  tn_tensor *t = NULL;
+  REQUIRE_OK(tn_tensor_create(TN_FLOAT, NULL, 0, &t, &o->t.err), &o->t.err);
+  *(float *)tn_tensor_data(t) = value;
+  return constant(o, name, t);
+}
+
+/* Activations of several steps, which become one. */
+static tn_output add_gate(one *o, const char *line, tn_output x)
+{
+  tn_graph *g = o->t.graph;
+  if (strstr(line, "+Swish") != NULL) return ts_op2(g, "Mul", "swish", x, ts_op1(g, "Sigmoid", "gate", x));
+  if (strstr(line, "+Mish") != NULL)
+    return ts_op2(g, "Mul", "mish", x, ts_op1(g, "Tanh", "gate", ts_op1(g, "Softplus", "softplus", x)));
+  if (strstr(line, "+HardSwish") == NULL) return x;
+  tn_output gate = ts_op1(g, "Relu6", "gate", ts_op2(g, "AddV2", "sum", x, number(o, "three", 3)));
+  return ts_op2(g, "Mul", "swish", x, ts_op2(g, "Mul", "scaled", gate, number(o, "sixth", 1.0f / 6)));
+}
+
 static const char *target; /* of the next sessions; NULL = the default */
 
 static void open_line(one *o, const char *line, int level, const char *plugins)
@@ -157,6 +177,7 @@ static void open_line(one *o, const char *line, int level, const char *plugins)
   else if (strstr(line, "+Relu") != NULL) y = ts_op1(o->t.graph, "Relu", "relu", y);
   if (strstr(line, "+Tanh") != NULL) y = ts_op1(o->t.graph, "Tanh", "tanh", y);
   if (strstr(line, "+Sigmoid") != NULL) y = ts_op1(o->t.graph, "Sigmoid", "sigmoid", y);
+  y = add_gate(o, line, y);
   ts_op1(o->t.graph, "Identity", "out", y);
   ts_start(&o->t);
 }
@@ -234,6 +255,9 @@ static const char *const lines[] = {
   "Conv2D strides=l:1,1,1,1 padding=s:EXPLICIT explicit_paddings=l:0,0,3,1,0,2,0,0 x:1,27,23,16 c:3,3,16,32",
   CONV " x:2,20,20,16 x:3,3,16,32", CONV " x:2,20,20,32 c:1,1,32,512",
   CONV " dilations=l:1,1,4,1 x:1,49,10,1 c:1,5,1,64",
+  DEEP " x:1,24,24,16 c:3,3,16,1 +Bias16 +Swish", DEEP " x:1,24,24,16 c:5,5,16,1 +HardSwish",
+  CONV " x:1,24,24,32 c:3,3,32,48 +Mish", CONV " x:3,9,9,32 c:1,1,32,64 +Bias64 +Swish",
+  "MatMul x:65,70 c:70,33 +HardSwish",
   CONV " x:3,9,9,20 c:1,1,20,12 +Bias12 +Relu",
   CUBE " x:2,5,7,6,8 c:3,2,3,8,24", "Conv3D strides=l:1,2,1,2,1 padding=s:VALID x:1,7,8,9,4 c:2,3,1,4,40",
   CUBE " x:1,5,4,6,16 c:1,1,1,16,48", CUBE " dilations=l:1,1,2,2,1 x:1,7,9,9,8 x:3,3,3,8,16",
@@ -333,6 +357,8 @@ static void onednn__fused_steps_keep_a_nan(void)
     CONV " x:1,24,24,16 c:5,4,16,20 +Bias20 +Relu6", CONV " x:1,24,24,16 c:5,5,16,32 +Tanh",
     CONV " x:1,24,24,16 c:1,1,16,64 +Bias64 +Sigmoid", DEEP " x:1,24,24,16 c:3,3,16,1 +Bias16 +Relu",
     STEP " padding=s:SAME x:1,24,24,16 c:3,3,16,24 +Bias24 +Relu", "MatMul x:576,16 c:16,64 +Relu",
+    DEEP " x:1,24,24,16 c:3,3,16,1 +Swish", DEEP " x:1,24,24,16 c:3,3,16,1 +Bias16 +Mish",
+    DEEP " x:1,24,24,16 c:3,3,16,1 +HardSwish",
     "MatMul x:576,16 c:16,256 +Bias256 +Tanh", CONV " dilations=l:1,2,3,1 x:1,24,24,16 c:3,3,16,24 +Relu",
   };
   for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LeakyRelu and its gradient are the same function: x where y > 0, else alpha * x. For LeakyRelu, y is x. */
+/* LeakyRelu and its gradient are the same function: x where y > 0, else alpha * x. For LeakyRelu, y is x. The kernel
+ * also computes the other activations with a parameter (curves.h). */
 #ifndef TN_OPS_KERNEL_ELEMENTS_LEAKY_H
 #define TN_OPS_KERNEL_ELEMENTS_LEAKY_H
 

@@ -2,6 +2,7 @@
 #include <ops/kernel/product/after_product.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
+#include <string.h>
 
 tn_status tn__after_product_read(const tn_operation *op, bool channels_last, tn__epilogue *out, tn_error *err)
 {
@@ -41,21 +42,68 @@ void tn__after_product_finish(const tn__gemm_then *then, int n, void *const *c, 
   }
 }
 
+#define NARROW 64 /* columns: fewer leave a loop over one row waiting for its own results */
+#define BLOCK 512 /* elements */
+
+static void activate(const tn__after_product *a, uint32_t step, float *x, int64_t n)
+{
+  const tn__epilogue *e = a->epilogue;
+  const uint8_t kind = e->kinds[step];
+  if (kind == TN__EPILOGUE_CURVE) e->curves[step][a->reproducible](x, x, x, n, e->alpha);
+  else e->activations[kind][a->reproducible](x, x, n);
+}
+
+/* Without a call: rows are short. */
+static inline void copy_row(const float *from, float *to, int64_t n)
+{
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) memcpy(to + i, from + i, 8 * sizeof(float));
+  for (; i < n; i++) to[i] = from[i];
+}
+
+static bool are_adjacent(int n, void *const *c, int64_t columns)
+{
+  for (int i = 1; i < n; i++)
+    if ((float *)c[i] != (float *)c[i - 1] + columns) return false;
+  return true;
+}
+
+/* Applies an activation to rows; narrow ones as one block. */
+static void activate_rows(const tn__after_product *a, uint32_t step, int n, void *const *c, int64_t columns)
+{
+  float block[BLOCK];
+  if (are_adjacent(n, c, columns)) {
+    activate(a, step, c[0], n * columns);
+    return;
+  }
+  for (int row = 0, some; row < n; row += some) {
+    some = columns < NARROW ? (int)(BLOCK / columns) : 1;
+    if (some > n - row) some = n - row;
+    if (some == 1) {
+      activate(a, step, c[row], columns);
+      continue;
+    }
+    for (int i = 0; i < some; i++) copy_row(c[row + i], block + i * columns, columns);
+    activate(a, step, block, some * columns);
+    for (int i = 0; i < some; i++) copy_row(block + i * columns, c[row + i], columns);
+  }
+}
+
 /* The steps that tn__after_product_set has not delegated to the product itself. */
 static void after_rows(const tn__gemm_then *then, int n, void *const *c, int64_t column, int64_t columns)
 {
   const tn__after_product *a = (const tn__after_product *)then;
   const tn__epilogue *e = a->epilogue;
   for (uint32_t i = a->first, arg = a->first_arg; i < e->n; i++) {
-    const float *y = takes_arg(e->kinds[i]) ? a->args[arg++]->data : NULL;
+    if (!takes_arg(e->kinds[i])) {
+      activate_rows(a, i, n, c, columns);
+      continue;
+    }
+    const float *y = a->args[arg++]->data;
     for (int k = 0; k < n; k++) {
       float *x = c[k];
-      switch (e->kinds[i]) {
-      case TN__EPILOGUE_BIAS: e->add(x, 1, y + a->column + column, 1, x, columns); break;
-      case TN__EPILOGUE_ADD: e->add(x, 1, y + (x - a->out), 1, x, columns); break;
-      case TN__EPILOGUE_LEAKY_RELU: e->leaky(x, x, x, columns, e->alpha); break;
-      default: e->activations[e->kinds[i]][a->reproducible](x, x, columns);
-      }
+      const int64_t at = e->kinds[i] == TN__EPILOGUE_BIAS ? a->column + column : x - a->out;
+      e->add(x, 1, y + at, 1, x, columns);
     }
   }
 }

@@ -7,17 +7,17 @@
 #ifndef TN_OPS_KERNEL_PRODUCT_EPILOGUE_H
 #define TN_OPS_KERNEL_PRODUCT_EPILOGUE_H
 
+#include <ops/kernel/elements/curves.h>
 #include <ops/kernel/elements/elementwise.h>
-#include <ops/kernel/elements/leaky.h>
 
 typedef enum tn__epilogue_kind {
   TN__EPILOGUE_BIAS,
   TN__EPILOGUE_ADD,
   TN__EPILOGUE_RELU,
   TN__EPILOGUE_RELU6,
-  TN__EPILOGUE_LEAKY_RELU,
   TN__EPILOGUE_TANH,
-  TN__EPILOGUE_SIGMOID
+  TN__EPILOGUE_SIGMOID,
+  TN__EPILOGUE_CURVE /* one of curves.h */
 } tn__epilogue_kind;
 
 #define TN__EPILOGUE_STEPS 8
@@ -25,13 +25,13 @@ typedef enum tn__epilogue_kind {
 typedef struct tn__epilogue {
   uint32_t n;
   uint32_t n_args; /* number of arguments the steps consume */
-  float alpha;     /* of LeakyRelu */
+  float alpha;     /* of a curve */
   uint8_t kinds[TN__EPILOGUE_STEPS];
   /* The loops of the plain ops, for this machine's vectors; activations are indexed by kind; [1]: for
    * reproducible sessions. */
   tn__binary_fn add;
   tn__unary_fn activations[TN__EPILOGUE_SIGMOID + 1][2];
-  tn__leaky_fn leaky;
+  tn__leaky_fn curves[TN__EPILOGUE_STEPS][2]; /* by step */
 } tn__epilogue;
 
 #define TN__EPILOGUE_ATTRS "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2"

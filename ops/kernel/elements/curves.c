@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <ops/kernel/elements/curves.h>
+#include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/elements/vector_math.h>
+#include <string.h>
+
+/* ---- functions: the results for infinities are those of the separate steps ---- */
+
+/* Of e^x and e^-x the one that is at most 1 is used, so there is one bound. */
+TN__INLINED float swish_float(const int fused, float x, float alpha)
+{
+  const float t = alpha * x, e = tn__expf_below_by(fused, -fabsf(t));
+  return (t < 0 ? x * e : x) / (1 + e);
+}
+TN__INLINED double swish_double(const int fused, double x, double alpha)
+{
+  (void)fused;
+  return x / (1 + exp(-alpha * x));
+}
+
+#define HARD(T)                                                                 \
+  TN__INLINED T hard_sigmoid_##T(const int fused, T x, T alpha)                 \
+  {                                                                             \
+    T t = x + 3;                                                                \
+    (void)fused;                                                                \
+    t = t < 0 ? 0 : t;                                                          \
+    return (t > 6 ? 6 : t) * alpha;                                             \
+  }                                                                             \
+  TN__INLINED T hard_swish_##T(const int fused, T x, T alpha)                   \
+  {                                                                             \
+    return x * hard_sigmoid_##T(fused, x, alpha);                               \
+  }
+HARD(float)
+HARD(double)
+
+/* tanh(log(1 + w)) = n / (n + 2) with n = w (w + 2); for positive x both are divided by w^2. */
+#define MISH(T, EXP)                                                    \
+  TN__INLINED T mish_##T(const int fused, T x, T alpha)                 \
+  {                                                                     \
+    const T e = EXP(fused, -(x < 0 ? -x : x));                          \
+    const T n = x < 0 ? e * (e + 2) : 1 + 2 * e;                        \
+    (void)alpha;                                                        \
+    return x * (n / (n + (x < 0 ? 2 : 2 * e * e)));                     \
+  }
+#define DOUBLE_EXP(fused, x) ((void)(fused), exp(x))
+MISH(float, tn__expf_below_by)
+MISH(double, DOUBLE_EXP)
+
+/* ---- loops ---- */
+
+#define CURVE_FOR(fused, name, T, count)                                              \
+  const T *xs = x_;                                                                   \
+  T *out = out_, alpha = (T)alpha_;                                                   \
+  (void)y_;                                                                           \
+  TN__IVDEP                                                                           \
+  for (int64_t i = 0; i < (count); i++) out[i] = name##_##T(fused, xs[i], alpha);
+#define CURVE_ARGS const void *x_, const void *y_, void *out_, int64_t n, float alpha_
+
+#define CURVE_WIDE(name, end, attribute)                                                       \
+  attribute static void name##_##end(CURVE_ARGS)                                               \
+  {                                                                                            \
+    int64_t whole = n & -TN__WHOLE(f32, f32);                                                  \
+    CURVE_FOR(0, name, float, whole)                                                           \
+    if (whole < n) name(xs + whole, xs + whole, out + whole, n - whole, alpha_);               \
+  }
+#define CURVE_FUSED(name, end, attribute)            \
+  attribute static void name##_##end(CURVE_ARGS)     \
+  {                                                  \
+    CURVE_FOR(1, name, float, n)                     \
+  }
+#define CURVE(name)                                                          \
+  TN__APART static void name(CURVE_ARGS) { CURVE_FOR(0, name, float, n) }    \
+  TN__AVX2_LOOPS(CURVE_WIDE, name)                                           \
+  TN__FUSED_LOOPS(CURVE_FUSED, name)                                         \
+  static void name##_of_double(CURVE_ARGS) { CURVE_FOR(0, name, double, n) } \
+  static const tn__leaky_fn name##_of_float[] = TN__FUSED_FNS(name);         \
+  SHORT(name, half, false)                                                   \
+  SHORT(name, half, true)                                                    \
+  SHORT(name, bfloat16, false)                                               \
+  SHORT(name, bfloat16, true)
+
+/* half and bfloat16, in blocks that stay in the cache. */
+#define FLOATS 512
+static void via_float(const tn__short_format *format, tn__leaky_fn fn, const void *x, void *out, int64_t n, float alpha)
+{
+  float xs[FLOATS];
+  for (int64_t at = 0, k; at < n; at += k) {
+    k = n - at < FLOATS ? n - at : FLOATS;
+    format->to_floats((const uint16_t *)x + at, xs, k);
+    fn(xs, xs, xs, k, alpha);
+    format->from_floats(xs, (uint16_t *)out + at, k);
+  }
+}
+#define SHORT(name, format, reproducible)                                                                      \
+  static void name##_of_##format##_##reproducible(CURVE_ARGS)                                                  \
+  {                                                                                                            \
+    (void)y_;                                                                                                  \
+    via_float(&tn__##format##_format, name##_of_float[tn__vectors_for(reproducible)], x_, out_, n, alpha_);    \
+  }
+
+CURVE(swish)
+CURVE(hard_sigmoid)
+CURVE(hard_swish)
+CURVE(mish)
+
+/* ---- the table ---- */
+
+typedef struct curve {
+  const char *op;
+  double cost_ns;
+  const tn__leaky_fn *of_float;
+  tn__leaky_fn of_double, of_half[2], of_bfloat16[2]; /* [1]: reproducible */
+} curve;
+
+#define ENTRY(op, ns, name)                                                                                    \
+  { op, ns, name##_of_float, name##_of_double, { name##_of_half_false, name##_of_half_true },                  \
+    { name##_of_bfloat16_false, name##_of_bfloat16_true } }
+static const curve curves[] = {
+  ENTRY("_TnSwish", 1, swish),
+  ENTRY("_TnHardSigmoid", 0.4, hard_sigmoid),
+  ENTRY("_TnHardSwish", 0.4, hard_swish),
+  ENTRY("_TnMish", 1.2, mish),
+};
+
+static const curve *find(const char *op)
+{
+  for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+    if (strcmp(curves[i].op, op) == 0) return &curves[i];
+  return NULL;
+}
+
+tn__leaky_fn tn__curve_find(const char *op, tn_dtype dtype, bool reproducible)
+{
+  if (strncmp(op, "LeakyRelu", strlen("LeakyRelu")) == 0) return tn__leaky_find(dtype);
+  const curve *c = find(op);
+  if (c == NULL) return NULL;
+  switch (dtype) {
+  case TN_FLOAT: return c->of_float[tn__vectors_for(reproducible)];
+  case TN_DOUBLE: return c->of_double;
+  case TN_HALF: return c->of_half[reproducible];
+  case TN_BFLOAT16: return c->of_bfloat16[reproducible];
+  default: return NULL;
+  }
+}
+
+double tn__curve_ns(const char *op)
+{
+  const curve *c = find(op);
+  return c == NULL ? TN__LEAKY_NS : c->cost_ns;
+}
