@@ -40,6 +40,7 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_lstm_layer.c \
   ops/rewrite/fuse_norm.c \
   ops/rewrite/same_shapes.c \
+  ops/rewrite/fuse_softmax.c \
   ops/rewrite/sizes.c \
   ops/rewrite/fused.c \
   ops/sparse/sparse_cross.c \
@@ -210,6 +211,8 @@ TN_OPS_SHARED_FILES = \
   ops/rewrite/program.h \
   ops/rewrite/program_affine.c \
   ops/rewrite/program_plan.c \
+  ops/rewrite/repeats.c \
+  ops/rewrite/repeats.h \
   ops/rewrite/steps.c \
   ops/rewrite/steps.h \
   ops/sparse/cross.c \

@@ -2,18 +2,25 @@
 /* The pass "attention": softmax(steps(query key^T)) value becomes one _TnAttention.
  *
  *   products    BatchMatMul, BatchMatMulV2, BatchMatMulV3, or an Einsum of matrices with batch dimensions
- *   steps       a scale, a mask, a bias: Mul, RealDiv, AddV2, Add or Sub with any other value
+ *   steps       a scale, a mask, a bias: Mul, RealDiv, AddV2, Add or Sub with any other value; Select or SelectV2 by a
+ *               mask
+ *   scales      of query and key by a constant number, before or after their transposes
+ *   repeats     of key and value along the last batch dimension, for heads that share them (repeats.h)
  *   transposes  of query, key, value and result are not made: the node reads and writes each in its own order
  *
  * The result's Transpose joins in a second rewrite. */
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
+#include <ops/rewrite/repeats.h>
 #include <string.h>
 #include <tenon/rewrite.h>
 
 #define MOST_STEPS 8
+#define MOST_ARGS 12
 #define MOST_DEPTH 6 /* of steps between the softmax and the product */
+#define SMALL_SCALE 1e-15f
+#define MOST_LAYERS 6 /* of scales, transposes and repeats around an operand */
 
 /* A value whose dimensions are stored in another order: dimension i of a matrix with batch dimensions is dimension
  * perm[i] of the value. */
@@ -29,12 +36,18 @@ typedef struct product {
   operand x, y, out;
 } product;
 
+typedef struct step {
+  const char *name;
+  uint32_t args[2], n_args;
+  int64_t right; /* the scores are the second operand */
+} step;
+
 typedef struct attention {
   operand query, key, value, out;
+  float scale; /* of the query */
+  int64_t key_repeat, value_repeat;
   uint32_t n_steps;
-  uint32_t args[MOST_STEPS]; /* from the last step to the first */
-  const char *steps[MOST_STEPS];
-  int64_t right[MOST_STEPS];
+  step steps[MOST_STEPS]; /* from the last to the first */
 } attention;
 
 static uint32_t in(const tn_rewriter *rw, uint32_t node, uint32_t i) { return tn_rewrite_input(rw, node, i); }
@@ -90,15 +103,58 @@ static bool read_transpose(const tn_rewriter *rw, uint32_t node, int32_t rank, i
   return seen == (1u << rank) - 1;
 }
 
-/* Reads what a Transpose reads, if nothing else reads its result. */
-static void look_through(const tn_rewriter *rw, operand *o)
+/* Reads what a Transpose reads. */
+static bool look_through_transpose(const tn_rewriter *rw, uint32_t node, operand *o)
 {
   int64_t perm[TN_MAX_RANK];
-  uint32_t node = tn_rewrite_producer(rw, o->value, NULL);
-  if (node == TN_NO_NODE || !tn_rewrite_is(rw, node, "Transpose") || tn_rewrite_n_uses(rw, o->value) != 1) return;
-  if (rank_of(rw, in(rw, node, 0)) != o->rank || !read_transpose(rw, node, o->rank, perm)) return;
+  if (!tn_rewrite_is(rw, node, "Transpose") || rank_of(rw, in(rw, node, 0)) != o->rank ||
+      !read_transpose(rw, node, o->rank, perm))
+    return false;
   for (int32_t i = 0; i < o->rank; i++) o->perm[i] = perm[o->perm[i]];
   o->value = in(rw, node, 0);
+  return true;
+}
+
+/* The value of a constant of one float that does not add dimensions to another value. */
+static bool read_number(const tn_rewriter *rw, uint32_t value, int32_t rank, float *out)
+{
+  if (!tn_rewrite_is_constant(rw, value) || tn_rewrite_dtype(rw, value) != TN_FLOAT) return false;
+  const tn_tensor *t = tn_rewrite_constant(rw, value);
+  if (t == NULL || tn_tensor_elements(t) != 1 || tn_tensor_rank(t) > rank || tn_tensor_data(t) == NULL) return false;
+  memcpy(out, tn_tensor_data(t), sizeof *out);
+  return true;
+}
+
+/* Reads what is multiplied by a number or divided by one. */
+static bool look_through_scale(const tn_rewriter *rw, uint32_t node, operand *o, float *scale)
+{
+  const bool times = tn_rewrite_is(rw, node, "Mul");
+  float number;
+  if (!times && !tn_rewrite_is(rw, node, "RealDiv")) return false;
+  for (uint32_t side = 0; side < (times ? 2u : 1u); side++) {
+    if (!read_number(rw, in(rw, node, 1 - side), o->rank, &number)) continue;
+    const float all = *scale * (times ? number : 1 / number), size = all < 0 ? -all : all;
+    if (rank_of(rw, in(rw, node, side)) != o->rank || !(size > SMALL_SCALE && size < 1 / SMALL_SCALE)) return false;
+    *scale = all;
+    o->value = in(rw, node, side);
+    return true;
+  }
+  return false;
+}
+
+/* Reads what transposes, repeats of matrices and, if scale is not NULL, scales read, as long as nothing else reads
+ * their results. A dimension is repeated at most once. */
+static void look_through(const tn_rewriter *rw, operand *o, float *scale, int64_t *repeat)
+{
+  for (int i = 0; i < MOST_LAYERS; i++) {
+    const uint32_t node = tn_rewrite_producer(rw, o->value, NULL);
+    uint32_t from;
+    if (node == TN_NO_NODE || tn_rewrite_n_uses(rw, o->value) != 1) return;
+    if (look_through_transpose(rw, node, o) || (scale != NULL && look_through_scale(rw, node, o, scale))) continue;
+    if (repeat == NULL || *repeat != 1 || o->rank < 3) return;
+    if (!tn__repeated(rw, o->value, (int32_t)o->perm[o->rank - 3], &from, repeat)) return;
+    o->value = from;
+  }
 }
 
 /* ---- products ---- */
@@ -217,6 +273,45 @@ static const char *step_of(const tn_rewriter *rw, uint32_t node)
   return NULL;
 }
 
+static bool read_scores(const tn_rewriter *rw, uint32_t value, int32_t rank, int depth, attention *out);
+
+static bool may_broadcast(const tn_rewriter *rw, uint32_t value, int32_t rank)
+{
+  const int32_t own = rank_of(rw, value);
+  return own >= 0 && own <= rank;
+}
+
+/* A step of two operands. */
+static bool read_binary(const tn_rewriter *rw, uint32_t node, int32_t rank, int depth, attention *out)
+{
+  const char *name = step_of(rw, node);
+  const uint32_t i = out->n_steps;
+  for (uint32_t side = 0; name != NULL && side < 2; side++) {
+    out->steps[i] = (step){ name, { in(rw, node, 1 - side) }, 1, side };
+    out->n_steps = i + 1;
+    if (may_broadcast(rw, out->steps[i].args[0], rank) && read_scores(rw, in(rw, node, side), rank, depth + 1, out))
+      return true;
+  }
+  return false;
+}
+
+/* A choice by a mask. The mask of Select has one element, or the shape of its result. */
+static bool read_select(const tn_rewriter *rw, uint32_t node, int32_t rank, int depth, attention *out)
+{
+  const bool old = tn_rewrite_is(rw, node, "Select");
+  const uint32_t i = out->n_steps;
+  if (!old && !tn_rewrite_is(rw, node, "SelectV2")) return false;
+  const uint32_t mask = in(rw, node, 0);
+  if (!may_broadcast(rw, mask, rank) || (old && rank_of(rw, mask) != 0 && rank_of(rw, mask) != rank)) return false;
+  for (uint32_t side = 0; side < 2; side++) {
+    out->steps[i] = (step){ "Select", { mask, in(rw, node, 2 - side) }, 2, side };
+    out->n_steps = i + 1;
+    if (may_broadcast(rw, out->steps[i].args[1], rank) && read_scores(rw, in(rw, node, 1 + side), rank, depth + 1, out))
+      return true;
+  }
+  return false;
+}
+
 /* Reads the steps from a value back to a product of the query and the key. */
 static bool read_scores(const tn_rewriter *rw, uint32_t value, int32_t rank, int depth, attention *out)
 {
@@ -230,18 +325,8 @@ static bool read_scores(const tn_rewriter *rw, uint32_t value, int32_t rank, int
     out->key = p.y;
     return is_plain(&p.out);
   }
-  const char *step = step_of(rw, node);
-  if (step == NULL || depth == MOST_DEPTH || out->n_steps == MOST_STEPS) return false;
-  const uint32_t i = out->n_steps++;
-  for (uint32_t side = 0; side < 2; side++) {
-    out->steps[i] = step;
-    out->right[i] = side;
-    out->args[i] = in(rw, node, 1 - side);
-    const int32_t other = rank_of(rw, out->args[i]);
-    out->n_steps = i + 1;
-    if (other >= 0 && other <= rank && read_scores(rw, in(rw, node, side), rank, depth + 1, out)) return true;
-  }
-  return false;
+  if (depth == MOST_DEPTH || out->n_steps == MOST_STEPS) return false;
+  return read_select(rw, node, rank, depth, out) || read_binary(rw, node, rank, depth, out);
 }
 
 /* Reads softmax(scores) values, with the rows of the scores as rows. */
@@ -272,28 +357,31 @@ static void set_perm(tn_operation_builder *b, const char *name, const operand *o
 
 static tn_status make(tn_rewriter *rw, uint32_t node, const attention *a, tn_error *err)
 {
-  uint32_t inputs[3 + MOST_STEPS] = { a->query.value, a->key.value, a->value.value }, made;
+  uint32_t inputs[3 + MOST_ARGS] = { a->query.value, a->key.value, a->value.value }, n = 3, made;
   const void *steps[MOST_STEPS];
   size_t sizes[MOST_STEPS];
   int64_t right[MOST_STEPS];
   for (uint32_t i = 0; i < a->n_steps; i++) {
-    const uint32_t from = a->n_steps - 1 - i;
-    inputs[3 + i] = a->args[from];
-    steps[i] = a->steps[from];
-    sizes[i] = strlen(a->steps[from]);
-    right[i] = a->right[from];
+    const step *from = &a->steps[a->n_steps - 1 - i];
+    if (n + from->n_args > 3 + MOST_ARGS) return TN_OK;
+    for (uint32_t k = 0; k < from->n_args; k++) inputs[n++] = from->args[k];
+    steps[i] = from->name;
+    sizes[i] = strlen(from->name);
+    right[i] = from->right;
   }
   tn_operation_builder *b = tn_rewrite_begin(rw, "_TnAttention", node);
   if (b == NULL) return tn__no_memory(err, "plan", 0);
   tn_operation_set_type(b, "T", TN_FLOAT);
-  tn_operation_set_int(b, "N", a->n_steps);
+  tn_operation_set_float(b, "scale", a->scale);
+  tn_operation_set_int(b, "key_repeat", a->key_repeat);
+  tn_operation_set_int(b, "value_repeat", a->value_repeat);
   tn_operation_set_strings(b, "steps", steps, sizes, a->n_steps);
   tn_operation_set_ints(b, "right", right, a->n_steps);
   set_perm(b, "query_perm", &a->query);
   set_perm(b, "key_perm", &a->key);
   set_perm(b, "value_perm", &a->value);
   set_perm(b, "out_perm", &a->out);
-  tn_status st = tn_rewrite_finish(rw, b, inputs, 3 + a->n_steps, 3, &made, err);
+  tn_status st = tn_rewrite_finish(rw, b, inputs, n, 3, &made, err);
   if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), tn_rewrite_output(rw, made, 0));
   return st;
 }
@@ -301,20 +389,20 @@ static tn_status make(tn_rewriter *rw, uint32_t node, const attention *a, tn_err
 static tn_status fuse_attention(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   product p;
-  attention a;
+  attention a = { .scale = 1, .key_repeat = 1, .value_repeat = 1 };
   if (!tn_rewrite_cpu_only(rw) || !read_product(rw, node, &p) || !read_weighted(rw, &p, &a)) return TN_OK;
-  look_through(rw, &a.query);
-  look_through(rw, &a.key);
-  look_through(rw, &a.value);
+  look_through(rw, &a.query, &a.scale, NULL);
+  look_through(rw, &a.key, &a.scale, &a.key_repeat);
+  look_through(rw, &a.value, NULL, &a.value_repeat);
   return make(rw, node, &a, err);
 }
 
 /* A Transpose of the result: dimension i of the Transpose is dimension perm[i] of the result. */
 static tn_status fuse_transpose(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
-  static const char *const attrs = "T N steps right query_perm key_perm value_perm";
+  static const char *const attrs = "T scale key_repeat value_repeat steps right query_perm key_perm value_perm";
   const uint32_t value = in(rw, node, 0), from = tn_rewrite_producer(rw, value, NULL);
-  uint32_t inputs[3 + MOST_STEPS], n, made;
+  uint32_t inputs[3 + MOST_ARGS], n, made;
   int64_t perm[TN_MAX_RANK], to[TN_MAX_RANK];
   const int64_t *list;
   size_t n_list = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention in the forms that exporters write becomes one node, whose results are those of level 0. */
 #include <math.h>
+#include <string.h>
 
 #include "conformance/support/plan_kit.h"
 
@@ -56,6 +57,85 @@
                           NODE("seen", "Cast", "input: 'ge'", TYPE("SrcT", "DT_BOOL") TYPE("DstT", "DT_FLOAT"))   \
                               BINARY("c", "Mul", "d", "seen") BINARY("b", "AddV2", "c", "m") SOFTMAX("p", "b")    \
                                   PRODUCT("y", "p", "v", "")
+/* The mask tells where scores are kept: where m is not negative. */
+#define BOOLS(name, op, x, y) NODE(name, op, "input: '" x "' input: '" y "'", F)
+#define CHOICE(name, op, mask, x, y) NODE(name, op, "input: '" mask "' input: '" x "' input: '" y "'", F)
+#define SEEN SCALAR("none", 0) BOOLS("seen", "GreaterEqual", "m", "none")
+#define SCORES SCALE PRODUCT("s", "q", "k", TRUE("adj_y")) BINARY("d", "RealDiv", "s", "eight")
+#define WEIGHTED(scores) SOFTMAX("p", scores) PRODUCT("y", "p", "v", "")
+#define SELECTED(other) QKV SEEN SCORES SCALAR("low", other) CHOICE("b", "SelectV2", "seen", "d", "low") WEIGHTED("b")
+#define SELECTED_OLD QKV SEEN SCORES SCALAR("low", -1e9) BINARY("all", "Mul", "d", "none") \
+    BINARY("lows", "AddV2", "all", "low") CHOICE("b", "Select", "seen", "d", "lows") WEIGHTED("b")
+#define HIDDEN(other)                                                                           \
+  QKV SEEN SCORES SCALAR("low", other) NODE("hidden", "LogicalNot", "input: 'seen'", "")        \
+      CHOICE("b", "SelectV2", "hidden", "low", "d") WEIGHTED("b")
+/* PyTorch's: the other value has the mask's shape, a bias follows, and query and key have a scale each. */
+#define FILLED                                                                                                  \
+  QKV SEEN SCALE SCALAR("root", 0.35) BINARY("qs", "Mul", "q", "root") BINARY("ks", "Mul", "k", "root")         \
+      PRODUCT("s", "qs", "ks", TRUE("adj_y")) SCALAR("low", -3.4e38) BINARY("zeros", "Mul", "m", "none")        \
+          BINARY("lows", "AddV2", "zeros", "low") CHOICE("b", "SelectV2", "seen", "s", "lows")                  \
+              BINARY("c", "AddV2", "b", "m") WEIGHTED("c")
+#define BANDED                                                                                                  \
+  QKV SCORES SCALAR("low", -1e9) INTS("minus", 1, "int_val: -1") NUMBER("lower", "-1") NUMBER("upper", "0")     \
+      BOOLS("any", "Equal", "m", "m")                                                                           \
+          NODE("band", "MatrixBandPart", "input: 'any' input: 'lower' input: 'upper'",                          \
+               TYPE("T", "DT_BOOL") TYPE("Tindex", "DT_INT32"))                                                 \
+              CHOICE("b", "SelectV2", "band", "d", "low") WEIGHTED("b")
+#define ALONG(name, op, x) \
+  NODE(name, op, "input: '" x "' input: 'last'", F TYPE("Tidx", "DT_INT32") TRUE("keep_dims"))
+#define BY_HAND(x)                                                                                              \
+  INTS("last", 1, "int_val: -1") ALONG("most", "Max", x) BINARY("less", "Sub", x, "most")                       \
+      NODE("e", "Exp", "input: 'less'", F) ALONG("sum", "Sum", "e")
+#define WRITTEN_OUT \
+  QKV SCORES BINARY("b", "AddV2", "d", "m") BY_HAND("b") BINARY("p", "RealDiv", "e", "sum") PRODUCT("y", "p", "v", "")
+#define WRITTEN_OUT_INVERSE                                                                            \
+  QKV SCORES BINARY("b", "AddV2", "d", "m") BY_HAND("b") NODE("i", "Reciprocal", "input: 'sum'", F)    \
+      BINARY("p", "Mul", "i", "e") PRODUCT("y", "p", "v", "")
+/* Keys and values have a third of the heads, at dimension 1. */
+#define SIZES(name, x) NODE(name, "Shape", "input: '" x "'", F TYPE("out_type", "DT_INT32"))
+#define PART(name, x, from, to, masks) \
+  NODE(name, "StridedSlice", "input: '" x "' input: '" from "' input: '" to "' input: 'step'",                     \
+       I TYPE("Index", "DT_INT32") masks)
+#define STEPS_OF_SIZES                                                                                             \
+  INTS("step", 1, "int_val: 1") INTS("at0", 1, "int_val: 0") INTS("at1", 1, "int_val: 1")                          \
+      INTS("at2", 1, "int_val: 2") INTS("at3", 1, "int_val: 3") NUMBER("two", "2") NUMBER("three", "3")            \
+          NUMBER("six", "6") NUMBER("zero", "0")
+#define FEWER FEED("q", ANY4) FEED("m", ANY4) FEED("k", D(-1) D(2) D(-1) D(8)) FEED("v", D(-1) D(2) D(-1) D(8))
+#define WIDENED(x) NODE(x "1", "ExpandDims", "input: '" x "' input: 'two'", F TYPE("Tdim", "DT_INT32"))
+#define REST_OF(k, v) \
+  PRODUCT("s", "q", k, TRUE("adj_y")) BINARY("b", "AddV2", "s", "m") SOFTMAX("p", "b") PRODUCT("y", "p", v, "")
+/* tf.repeat: Tile, and a shape with -1. */
+#define TILED_ONE(x)                                                                                               \
+  WIDENED(x) NODE(x "2", "Tile", "input: '" x "1' input: 'times'", F TYPE("Tmultiples", "DT_INT32"))               \
+      SIZES(x "s", x) PART(x "a", x "s", "at0", "at1", INT("begin_mask", 1))                                       \
+          PART(x "z", x "s", "at2", "at0", INT("end_mask", 1))                                                     \
+              NODE(x "w", "ConcatV2", "input: '" x "a' input: 'open' input: '" x "z' input: 'zero'",               \
+                   I INT("N", 3) TYPE("Tidx", "DT_INT32"))                                                         \
+                  NODE(x "r", "Reshape", "input: '" x "2' input: '" x "w'", F TYPE("Tshape", "DT_INT32"))
+#define TILED \
+  FEWER STEPS_OF_SIZES INTS("times", 5, "int_val: [1, 1, 3, 1, 1]") INTS("open", 1, "int_val: -1") TILED_ONE("k")  \
+      TILED_ONE("v") REST_OF("kr", "vr")
+/* The layer of Llama in Keras and Transformers: BroadcastTo and Reshape to sizes that are read one by one. */
+#define PACKED(name, n, list) NODE(name, "Pack", list, I INT("N", n))
+#define SPREAD_ONE(x)                                                                                              \
+  WIDENED(x) SIZES(x "s", x) PART(x "b", x "s", "at0", "at1", INT("shrink_axis_mask", 1))                          \
+      PART(x "l", x "s", "at2", "at3", INT("shrink_axis_mask", 1)) NUMBER(x "d", "8")                              \
+          PACKED(x "t", 5, "input: '" x "b' input: 'two' input: 'three' input: '" x "l' input: '" x "d'")          \
+              NODE(x "2", "BroadcastTo", "input: '" x "1' input: '" x "t'", F TYPE("Tidx", "DT_INT32"))            \
+                  PACKED(x "w", 4, "input: '" x "b' input: 'six' input: '" x "l' input: '" x "d'")                 \
+                      NODE(x "r", "Reshape", "input: '" x "2' input: '" x "w'", F TYPE("Tshape", "DT_INT32"))
+#define SPREAD FEWER STEPS_OF_SIZES SPREAD_ONE("k") SPREAD_ONE("v") REST_OF("kr", "vr")
+/* The same, but heads alternate: the new dimension is before that of the heads. */
+#define ALTERNATING                                                                                                \
+  FEWER STEPS_OF_SIZES INTS("times", 5, "int_val: [1, 3, 1, 1, 1]") INTS("all", 4, "int_val: [-1, 6, 7, 8]")       \
+      NODE("k1", "ExpandDims", "input: 'k' input: 'at1'", F TYPE("Tdim", "DT_INT32"))                              \
+          NODE("v1", "ExpandDims", "input: 'v' input: 'at1'", F TYPE("Tdim", "DT_INT32"))                          \
+              NODE("k2", "Tile", "input: 'k1' input: 'times'", F TYPE("Tmultiples", "DT_INT32"))                   \
+                  NODE("v2", "Tile", "input: 'v1' input: 'times'", F TYPE("Tmultiples", "DT_INT32"))               \
+                      NODE("kr", "Reshape", "input: 'k2' input: 'all'", F TYPE("Tshape", "DT_INT32"))              \
+                          NODE("vr", "Reshape", "input: 'v2' input: 'all'", F TYPE("Tshape", "DT_INT32"))          \
+                              REST_OF("kr", "vr")
+
 #define PLAIN QKV PRODUCT("s", "q", "k", TRUE("adj_y")) SOFTMAX("p", "s") PRODUCT("y", "p", "v", "")
 
 /* Sizes in the order [batch, heads, length, depth]; keys have a length of their own. */
@@ -150,12 +230,16 @@ static void check_form(const char *text, bool inner)
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) check_sizes(text, all[i], inner);
 }
 
+/* Rewrites that need kernels of the CPU are not applied for a runtime with devices. */
+static bool on_device(void) { return strncmp(ts_runtime(), "gpu", 3) == 0; }
+
 static void check_plan(const char *text, const char *disabled, int nodes, int transposes)
 {
   static const char *const names[] = { "q:0", "k:0", "v:0", "m:0" };
   const char *fetch = "y:0";
   ts t;
   tn_plan_report *r = NULL;
+  if (on_device()) return;
   tp_open(&t, text, 1, disabled);
   REQUIRE_OK(tn_session_plan_report(t.session, names, 4, &fetch, 1, NULL, 0, &r, &t.err), &t.err);
   CHECK_INT(tp_calls(r, "_TnAttention"), nodes);
@@ -172,7 +256,7 @@ static void attention__of_transposed_heads(void)
 
 static void attention__with_keys_as_columns(void)
 {
-  check_plan(ONNX, "", 1, 1); /* a scale is between the query and its transpose */
+  check_plan(ONNX, "", 1, 0);
   check_form(ONNX, true);
 }
 
@@ -228,7 +312,11 @@ static void attention__broadcasts_as_its_steps_do(void)
 static void attention__of_nothing(void)
 {
   static const sizes all[] = { { 0, 2, 3, 4, 5 }, { 1, 2, 0, 4, 5 }, { 1, 2, 3, 0, 5 }, { 1, 2, 3, 4, 0 } };
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) check_sizes(GPT, all[i], false);
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    check_sizes(GPT, all[i], false);
+    check_sizes(SELECTED(-1e9), all[i], false);
+    check_sizes(WRITTEN_OUT, all[i], false);
+  }
 }
 
 /* Scores of +-infinity, NaN in each operand, and rows that see nothing. */
@@ -251,6 +339,89 @@ static void attention__keeps_infinities_and_nan(void)
     }
 }
 
+static void attention__with_a_mask_that_selects(void)
+{
+  static const char *const forms[] = { SELECTED(-1e9), SELECTED(-inf), HIDDEN(-inf), HIDDEN(-1e9), FILLED, BANDED };
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    check_plan(forms[i], "", 1, 0);
+    check_form(forms[i], false);
+  }
+}
+
+/* The mask has the scores' shape, as Select demands; there are rows that see nothing. */
+static void attention__with_the_older_select(void)
+{
+  static const sizes all[] = { { 2, 3, 5, 7, 4 }, { 1, 2, 40, 70, 16 }, { 1, 1, 1, 1, 1 }, { 1, 2, 1, 50, 16 } };
+  check_plan(SELECTED_OLD, "", 0, 0); /* the scores are read twice */
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const int64_t mask[] = { all[i].batch, all[i].heads, all[i].rows, all[i].keys };
+    feeds f = make_feeds(&all[i], false, mask);
+    float *m = tn_tensor_data(f.t[3]);
+    for (int64_t k = 0; k < 2 * all[i].keys && k < tn_tensor_elements(f.t[3]); k++) m[k] = -1;
+    check_feeds(QKV SEEN SCORES SCALAR("low", -1e9) NODE("lows", "ZerosLike", "input: 'm'", F)
+                    BINARY("l", "AddV2", "lows", "low") CHOICE("b", "Select", "seen", "d", "l") WEIGHTED("b"), &f);
+    check_feeds(SELECTED(-1e9), &f);
+    check_feeds(HIDDEN(-inf), &f);
+    drop(&f);
+  }
+  check_plan(QKV SEEN SCORES SCALAR("low", -1e9) NODE("lows", "ZerosLike", "input: 'm'", F)
+                 BINARY("l", "AddV2", "lows", "low") CHOICE("b", "Select", "seen", "d", "l") WEIGHTED("b"), "", 1, 0);
+}
+
+static void attention__with_a_softmax_of_steps(void)
+{
+  check_plan(WRITTEN_OUT, "", 1, 0);
+  check_plan(WRITTEN_OUT, "norm", 0, 0);
+  check_form(WRITTEN_OUT, false);
+  check_plan(WRITTEN_OUT_INVERSE, "", 1, 0);
+  check_form(WRITTEN_OUT_INVERSE, false);
+}
+
+/* Six heads of the query, two of keys and values. */
+static void check_shared(const char *text, int64_t keys)
+{
+  const int64_t rows[] = { 1, 2, 5, 33 };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const int64_t mask[] = { 1, 1, rows[i], keys }, few[] = { 3, 2, keys, 8 };
+    feeds f = make_feeds(&(sizes){ 3, 6, rows[i], keys, 8 }, false, mask);
+    for (int k = 1; k < 3; k++) {
+      tn_tensor_unref(f.t[k]);
+      f.t[k] = make(few, k);
+    }
+    check_feeds(text, &f);
+    drop(&f);
+  }
+}
+
+static int count_of(const char *text, const char *op)
+{
+  static const char *const names[] = { "q:0", "k:0", "v:0", "m:0" };
+  const char *fetch = "y:0";
+  ts t;
+  tn_plan_report *r = NULL;
+  tp_open(&t, text, 1, "");
+  REQUIRE_OK(tn_session_plan_report(t.session, names, 4, &fetch, 1, NULL, 0, &r, &t.err), &t.err);
+  const int n = tp_calls(r, op);
+  tn_plan_report_release(r);
+  ts_fini(&t);
+  return n;
+}
+
+static void attention__with_shared_heads(void)
+{
+  check_shared(TILED, 7);
+  check_shared(SPREAD, 1);
+  check_shared(SPREAD, 70);
+  check_shared(ALTERNATING, 7);
+  if (on_device()) return;
+  CHECK_INT(count_of(TILED, "_TnAttention"), 1);
+  CHECK_INT(count_of(TILED, "Tile"), 0);
+  CHECK_INT(count_of(SPREAD, "_TnAttention"), 1);
+  CHECK_INT(count_of(SPREAD, "BroadcastTo"), 0);
+  CHECK_INT(count_of(ALTERNATING, "_TnAttention"), 1);
+  CHECK_INT(count_of(ALTERNATING, "Tile"), 2);
+}
+
 static void attention__without_steps(void)
 {
   check_plan(PLAIN, "", 1, 0);
@@ -263,6 +434,10 @@ TAP_MAIN(
   TAP_TEST(attention__of_einsums),
   TAP_TEST(attention__with_a_mask_that_multiplies),
   TAP_TEST(attention__with_a_mask_of_the_scores_sizes),
+  TAP_TEST(attention__with_a_mask_that_selects),
+  TAP_TEST(attention__with_the_older_select),
+  TAP_TEST(attention__with_a_softmax_of_steps),
+  TAP_TEST(attention__with_shared_heads),
   TAP_TEST(attention__without_steps),
   TAP_TEST(attention__can_be_disabled),
   TAP_TEST(attention__is_left_if_parts_are_read_elsewhere),

@@ -26,7 +26,7 @@ static const pass passes[] = {
   { "fold", NULL, tn__pass_fold, false }, /* constants that the rewrites produced */
   { "cell", "fuses each step of a recurrent cell into one node", NULL, false },
   { "layer", "fuses the steps of a recurrent layer into one node", NULL, true },
-  { "norm", "fuses layer and RMS normalisation into one node", NULL, false },
+  { "norm", "fuses layer and RMS normalisation, and softmax, into one node each", NULL, false },
   { "attention", "fuses products by softmax of products into one node", NULL, false },
   { "activation", "fuses the steps of swish, hard swish, mish and hard sigmoid into one node", NULL, false },
   { "fuse", "fuses biases, residuals and activations into the preceding product", NULL, false },

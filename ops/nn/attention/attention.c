@@ -5,9 +5,10 @@
  *   out = softmax(steps(query key^T)) value      for matrices query [rows, depth], key [keys, depth], value [keys,
  * size]
  *
- * Each step combines the scores with an argument: a scale, a mask, a bias. Batch dimensions broadcast. The matrices may
- * be stored with their dimensions in any order: canonical dimension i, as above after the batch dimensions, is
- * dimension perm[i] of the tensor.
+ * Each step combines the scores with an argument: a scale, a mask, a bias; or it takes another value where a mask is
+ * false. The query is multiplied by `scale` before. Batch dimensions broadcast. The matrices may be stored with their
+ * dimensions in any order: canonical dimension i, as above after the batch dimensions, is dimension perm[i] of the
+ * tensor. If key_repeat is n, each matrix of keys along the last batch dimension serves n matrices of the query.
  *
  * A block is LANES rows by some keys; its scores are stored key by key, so that rows are lanes of vectors. Then key and
  * query need not be transposed, and maxima and sums of a row are computed without moves across lanes. A row keeps its
@@ -28,6 +29,7 @@
 #define KEYS 256 /* of a block: its scores and a panel of values fit the L1 cache */
 #define FEW_ROWS 2 /* in a matrix: they are computed one by one, which reads keys and values in place */
 #define MOST_STEPS 8
+#define MOST_ARGS 12
 #define NS_PER_TERM 0.02
 #define NS_PER_SCORE 0.6
 #define PARTS_OF_THREAD 4
@@ -76,6 +78,59 @@ static void soften(float *scores, int64_t keys, float *most, float *sum, float *
 #define SOFTEN_FUSED(name, end, attribute) SOFTEN(1, name, end, attribute)
 TN__AVX2_LOOPS(SOFTEN_ALIKE, soften)
 TN__FUSED_LOOPS(SOFTEN_FUSED, soften)
+
+/* ---- loops for masks ---- */
+
+/* Bit i of bits[k] tells whether the mask of row i and key k is `right`. */
+TN__INLINED void mark_rows(const uint8_t *mask, int64_t row, int64_t key, int64_t rows, int64_t keys, bool right,
+                           uint32_t *bits)
+{
+  const uint8_t flip = !right;
+  memset(bits, 0, (size_t)keys * sizeof *bits);
+  for (int64_t i = 0; i < (row == 0 ? 1 : rows); i++, mask += row) {
+    if (key == 1)
+      for (int64_t k = 0; k < keys; k++) bits[k] |= (uint32_t)((mask[k] != 0) ^ flip) << i;
+    else
+      for (int64_t k = 0; k < keys; k++) bits[k] |= (uint32_t)((mask[k * key] != 0) ^ flip) << i;
+  }
+  if (row == 0)
+    for (int64_t k = 0; k < keys; k++) bits[k] = 0 - bits[k];
+}
+
+TN__INLINED void take_marked(const uint32_t *bits, int64_t keys, const float *other, int64_t flat, float *scores)
+{
+  for (int64_t k = 0; k < keys; k++, scores += LANES, other += flat * LANES) {
+    if (bits[k] == 0) continue;
+    if (flat != 0)
+      for (uint32_t i = 0; i < LANES; i++) scores[i] = (bits[k] >> i & 1u) != 0 ? other[i] : scores[i];
+    else
+      for (uint32_t i = 0; i < LANES; i++) scores[i] = (bits[k] >> i & 1u) != 0 ? other[0] : scores[i];
+  }
+}
+
+typedef void (*mark_fn)(const uint8_t *mask, int64_t row, int64_t key, int64_t rows, int64_t keys, bool right,
+                        uint32_t *bits);
+typedef void (*take_fn)(const uint32_t *bits, int64_t keys, const float *other, int64_t flat, float *scores);
+static void mark(const uint8_t *mask, int64_t row, int64_t key, int64_t rows, int64_t keys, bool right, uint32_t *bits)
+{
+  mark_rows(mask, row, key, rows, keys, right, bits);
+}
+static void take(const uint32_t *bits, int64_t keys, const float *other, int64_t flat, float *scores)
+{
+  take_marked(bits, keys, other, flat, scores);
+}
+#define MASKED(name, end, attribute)                                                                          \
+  attribute static void mark_##end(const uint8_t *mask, int64_t row, int64_t key, int64_t rows, int64_t keys, \
+                                   bool right, uint32_t *bits)                                                \
+  {                                                                                                           \
+    mark_rows(mask, row, key, rows, keys, right, bits);                                                       \
+  }                                                                                                           \
+  attribute static void take_##end(const uint32_t *bits, int64_t keys, const float *other, int64_t flat,      \
+                                   float *scores)                                                             \
+  {                                                                                                           \
+    take_marked(bits, keys, other, flat, scores);                                                             \
+  }
+TN__AVX2_LOOPS(MASKED, 0)
 
 /* ---- loops for single rows ---- */
 
@@ -136,11 +191,20 @@ typedef struct perm {
   int8_t at[TN_MAX_RANK];
 } perm;
 
+/* fn is NULL for a Select, which has two arguments: a mask, and the value that is taken where it is `right`. */
+typedef struct step {
+  tn__binary_fn fn;
+  uint32_t arg;
+  bool right; /* the scores are the step's second operand */
+} step;
+
 typedef struct attention_state {
   perm in[OPERANDS], out;
-  uint32_t n_steps;
-  tn__binary_fn steps[MOST_STEPS];
-  bool right[MOST_STEPS]; /* the scores are the step's second operand */
+  int64_t repeat[OPERANDS];
+  float scale;
+  uint32_t n_steps, n_args;
+  step steps[MOST_STEPS];
+  uint8_t sizes[MOST_ARGS]; /* of an element */
 } attention_state;
 
 static tn_status read_perm(const tn_operation *op, const char *name, perm *out, tn_error *err)
@@ -161,22 +225,39 @@ static tn_status read_perm(const tn_operation *op, const char *name, perm *out, 
   return TN_OK;
 }
 
-static tn_status read_step(const tn_operation *op, uint32_t i, tn__binary_fn *out, tn_error *err)
+static tn_status read_step(const tn_operation *op, uint32_t i, step *out, tn_error *err)
 {
   static const char *const known[] = { "AddV2", "Sub", "Mul", "RealDiv" };
   const char *name;
   size_t size;
   tn_status st = tn_operation_attr_string_at(op, "steps", i, &name, &size, NULL, err);
   if (st != TN_OK) return st;
+  if (size == strlen("Select") && memcmp(name, "Select", size) == 0) return TN_OK;
   for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
     if (strlen(known[k]) != size || memcmp(known[k], name, size) != 0) continue;
     const tn__binary_loop *loop = tn__binary_loop_of(known[k], op);
     if (loop == NULL) return tn__no_kernel(err, op, tn_operation_input_dtype(op, 0));
-    *out = loop->fn[tn__vectors()];
+    out->fn = loop->fn[tn__vectors()];
     return TN_OK;
   }
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: step %u is '%.*s', wanted AddV2, Sub, Mul or RealDiv",
-                      (unsigned)i, (int)(size > 99 ? 99 : size), name);
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "_TnAttention: step %u is '%.*s', wanted AddV2, Sub, Mul, RealDiv or Select", (unsigned)i,
+                      (int)(size > 99 ? 99 : size), name);
+}
+
+/* The next argument, which must be of this dtype. */
+static tn_status read_arg(const tn_operation *op, attention_state *s, tn_dtype wanted, tn_error *err)
+{
+  const size_t have = tn_operation_n_inputs(op) - OPERANDS;
+  if (s->n_args == MOST_ARGS || s->n_args >= have)
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "_TnAttention: %zu arguments, wanted one or two for each step, at most %d", have, MOST_ARGS);
+  const tn_dtype dtype = tn_operation_input_dtype(op, OPERANDS + s->n_args);
+  if (dtype != wanted)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: argument %u is %s, wanted %s", (unsigned)s->n_args,
+                        tn_dtype_name(dtype), tn_dtype_name(wanted));
+  s->sizes[s->n_args++] = (uint8_t)tn_dtype_size(dtype);
+  return TN_OK;
 }
 
 static tn_status read_steps(const tn_operation *op, attention_state *s, tn_error *err)
@@ -187,25 +268,38 @@ static tn_status read_steps(const tn_operation *op, attention_state *s, tn_error
   tn_status st = tn_operation_attr_string_at(op, "steps", 0, &name, &size, &n, err);
   if (st == TN_OK) st = tn_operation_attr_ints(op, "right", &right, &n_right, err);
   if (st != TN_OK) return st;
-  if (n > MOST_STEPS || n_right != n || tn_operation_n_inputs(op) != OPERANDS + n)
+  if (n > MOST_STEPS || n_right != n)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "_TnAttention: %zu steps, %zu sides and %zu arguments, wanted as many of each, at most %d", n,
-                        n_right, tn_operation_n_inputs(op) - OPERANDS, MOST_STEPS);
+                        "_TnAttention: %zu steps and %zu sides, wanted as many, at most %d", n, n_right, MOST_STEPS);
   s->n_steps = (uint32_t)n;
   for (uint32_t i = 0; st == TN_OK && i < n; i++) {
-    s->right[i] = right[i] != 0;
+    s->steps[i] = (step){ .arg = s->n_args, .right = right[i] != 0 };
     st = read_step(op, i, &s->steps[i], err);
+    if (st == TN_OK && s->steps[i].fn == NULL) st = read_arg(op, s, TN_BOOL, err);
+    if (st == TN_OK) st = read_arg(op, s, TN_FLOAT, err);
   }
+  if (st == TN_OK && tn_operation_n_inputs(op) != OPERANDS + s->n_args)
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: %zu arguments, the steps have %u",
+                      tn_operation_n_inputs(op) - OPERANDS, (unsigned)s->n_args);
   return st;
+}
+
+static tn_status read_repeat(const tn_operation *op, const char *name, int64_t *out, tn_error *err)
+{
+  *out = tn__attr_int(op, name, 1);
+  return *out >= 1 ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: %s is %lld, wanted 1 or more", name,
+                                          (long long)*out);
 }
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
 {
-  attention_state s = { .n_steps = 0 };
+  attention_state s = { .repeat = { 1, 1, 1 }, .scale = tn__attr_float(op, "scale", 1) };
   tn_status st = read_perm(op, "query_perm", &s.in[QUERY], err);
   if (st == TN_OK) st = read_perm(op, "key_perm", &s.in[KEY], err);
   if (st == TN_OK) st = read_perm(op, "value_perm", &s.in[VALUE], err);
   if (st == TN_OK) st = read_perm(op, "out_perm", &s.out, err);
+  if (st == TN_OK) st = read_repeat(op, "key_repeat", &s.repeat[KEY], err);
+  if (st == TN_OK) st = read_repeat(op, "value_repeat", &s.repeat[VALUE], err);
   if (st == TN_OK) st = read_steps(op, &s, err);
   return st == TN_OK ? tn__keep_state(&s, sizeof s, "attention", state, err) : st;
 }
@@ -218,9 +312,10 @@ static void destroy(void *state) { tn__free(state, sizeof(attention_state)); }
  * 0. */
 typedef struct matrices {
   int64_t dims[TN_MAX_RANK], strides[TN_MAX_RANK];
+  int64_t repeat; /* of each index of the last batch dimension */
 } matrices;
 
-/* All tensors have `rank` dimensions; missing ones are 1. Then come those of the steps. */
+/* All tensors have `rank` dimensions; missing ones are 1. Then come those of the arguments. */
 typedef struct attention_plan {
   size_t bytes;
   int32_t rank;
@@ -234,14 +329,14 @@ typedef struct attention_plan {
   matrices args[];
 } attention_plan;
 
-static bool arrange(const perm *p, const tn_view *view, int32_t rank, matrices *out)
+static bool arrange(const perm *p, int64_t repeat, const tn_view *view, int32_t rank, matrices *out)
 {
-  int64_t strides[TN_MAX_RANK], step = 1;
+  int64_t strides[TN_MAX_RANK], next = 1;
   const int32_t own = view->rank, skip = rank - own;
   if (own > rank || (p != NULL && p->rank != 0 && p->rank != own)) return false;
   for (int32_t i = own - 1; i >= 0; i--) {
-    strides[i] = step;
-    step *= view->dims[i];
+    strides[i] = next;
+    next *= view->dims[i];
   }
   for (int32_t i = 0; i < rank; i++) {
     int32_t at = i < skip ? -1 : i - skip;
@@ -249,7 +344,8 @@ static bool arrange(const perm *p, const tn_view *view, int32_t rank, matrices *
     out->dims[i] = at < 0 ? 1 : view->dims[at];
     out->strides[i] = out->dims[i] == 1 ? 0 : strides[at];
   }
-  return true;
+  out->repeat = repeat;
+  return repeat == 1 || (rank > 2 && !__builtin_mul_overflow(out->dims[rank - 3], repeat, &out->dims[rank - 3]));
 }
 
 /* Joins a dimension with one that it broadcasts with. */
@@ -276,13 +372,14 @@ static tn_status measure(const tn_prepare_ctx *ctx, attention_plan *p, tn_error 
   const int32_t row = p->rank - 2, column = p->rank - 1;
   matrices *in[] = { &p->query, &p->key, &p->value };
   for (uint32_t i = 0; i < ctx->n_inputs; i++) {
-    bool ok = arrange(i < OPERANDS ? &s->in[i] : NULL, &ctx->inputs[i], p->rank,
+    bool ok = arrange(i < OPERANDS ? &s->in[i] : NULL, i < OPERANDS ? s->repeat[i] : 1, &ctx->inputs[i], p->rank,
                       i < OPERANDS ? in[i] : &p->args[i - OPERANDS]);
     if (!ok || (i < OPERANDS && ctx->inputs[i].rank < 2)) return mismatch(ctx, i, err);
   }
   p->depth = p->query.dims[column];
   if (p->key.dims[column] != p->depth) return mismatch(ctx, KEY, err);
   p->rows = p->query.dims[row];
+  p->out.repeat = 1;
   p->keys = p->key.dims[row];
   for (int32_t d = 0; d < row; d++) p->out.dims[d] = 1;
   for (uint32_t i = 0; i < ctx->n_inputs; i++) {
@@ -305,15 +402,15 @@ static tn_status measure(const tn_prepare_ctx *ctx, attention_plan *p, tn_error 
 static tn_status set_output(tn_prepare_ctx *ctx, attention_plan *p, tn_error *err)
 {
   const perm *to = &((const attention_state *)ctx->state)->out;
-  int64_t dims[TN_MAX_RANK], step = 1;
+  int64_t dims[TN_MAX_RANK], next = 1;
   if (to->rank != 0 && to->rank != p->rank)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnAttention: out_perm has %d dimensions, the output %d",
                         (int)to->rank, (int)p->rank);
   for (int32_t i = 0; i < p->rank; i++) dims[to->rank == 0 ? i : to->at[i]] = p->out.dims[i];
   for (int32_t i = p->rank - 1; i >= 0; i--) {
     for (int32_t c = 0; c < p->rank; c++)
-      if ((to->rank == 0 ? c : to->at[c]) == i) p->out.strides[c] = step;
-    step *= dims[i];
+      if ((to->rank == 0 ? c : to->at[c]) == i) p->out.strides[c] = next;
+    next *= dims[i];
   }
   return tn_prepare_output(ctx, 0, dims, p->rank, err);
 }
@@ -350,7 +447,7 @@ static bool are_plain(const attention_plan *p)
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const attention_state *s = ctx->state;
-  const size_t bytes = sizeof(attention_plan) + s->n_steps * sizeof(matrices);
+  const size_t bytes = sizeof(attention_plan) + s->n_args * sizeof(matrices);
   attention_plan *p = tn__zalloc(bytes);
   if (p == NULL) return tn__no_memory(err, "attention plan", bytes);
   ctx->shape_state = p;
@@ -385,6 +482,8 @@ typedef struct run {
   soften_fn soften;
   score_fn score_one;
   soften_row_fn soften_one;
+  mark_fn mark;
+  take_fn take;
   const float *query, *key, *value;
   tn_view *const *args;
   float *out;
@@ -393,7 +492,8 @@ typedef struct run {
 
 /* Where the matrices of a batch begin. */
 typedef struct place {
-  const float *query, *key, *value, *args[MOST_STEPS];
+  const float *query, *key, *value;
+  const char *args[MOST_ARGS];
   float *out;
 } place;
 
@@ -401,7 +501,8 @@ static int64_t offset_of(const attention_plan *p, const matrices *m, int64_t bat
 {
   int64_t offset = 0;
   for (int32_t d = p->rank - 3; d >= 0; d--) {
-    offset += batch % p->out.dims[d] * m->strides[d];
+    const int64_t at = batch % p->out.dims[d];
+    offset += (d == p->rank - 3 ? at / m->repeat : at) * m->strides[d];
     batch /= p->out.dims[d];
   }
   return offset;
@@ -412,19 +513,19 @@ static place find_place(const run *r, int64_t batch)
   const attention_plan *p = r->plan;
   place at = { r->query + offset_of(p, &p->query, batch), r->key + offset_of(p, &p->key, batch),
                r->value + offset_of(p, &p->value, batch), { NULL }, r->out + offset_of(p, &p->out, batch) };
-  for (uint32_t i = 0; i < r->state->n_steps; i++)
-    at.args[i] = (const float *)r->args[i]->data + offset_of(p, &p->args[i], batch);
+  for (uint32_t i = 0; i < r->state->n_args; i++)
+    at.args[i] = (const char *)r->args[i]->data + offset_of(p, &p->args[i], batch) * r->state->sizes[i];
   return at;
 }
 
-/* Copies rows to panels, each with all columns of `width` rows, which are lanes: to[panel][column][lane]. Lanes past
- * the last row are 0. */
-static void pack_rows(const float *from, int64_t row, int64_t column, int64_t rows, int64_t columns, int64_t lanes,
-                      int64_t width, float *to)
+/* Copies rows of the query, times the scale, to panels, each with all columns of `width` rows, which are lanes:
+ * to[panel][column][lane]. Lanes past the last row are 0. */
+static void pack_rows(const attention_plan *p, float scale, const float *from, int64_t rows, float *to)
 {
-  for (int64_t i = 0; i < lanes; i++) {
-    float *panel = to + i / width * columns * width + i % width;
-    for (int64_t c = 0; c < columns; c++) panel[c * width] = i < rows ? from[i * row + c * column] : 0;
+  const int64_t row = p->query.strides[p->rank - 2], column = p->query.strides[p->rank - 1], width = p->kernel->nr;
+  for (int64_t i = 0; i < LANES; i++) {
+    float *panel = to + i / width * p->depth * width + i % width;
+    for (int64_t c = 0; c < p->depth; c++) panel[c * width] = i < rows ? from[i * row + c * column] * scale : 0;
   }
 }
 
@@ -479,20 +580,35 @@ static void spread(const float *arg, int64_t row, int64_t key, int64_t rows, int
   }
 }
 
+/* Takes other[0], or the element of `other` at the same place if it is flat, for scores where the mask is `right`. */
+static void select_block(const run *r, const place *at, const step *how, int64_t first_row, int64_t rows,
+                         int64_t first_key, int64_t keys, const float *other, int64_t flat, float *scores)
+{
+  const matrices *m = &r->plan->args[how->arg];
+  const int64_t row = m->strides[r->plan->rank - 2], key = m->strides[r->plan->rank - 1];
+  const uint8_t *mask = (const uint8_t *)at->args[how->arg] + first_row * row + first_key * key;
+  uint32_t bits[KEYS];
+  r->mark(mask, row, key, rows, keys, how->right, bits);
+  r->take(bits, keys, other, flat, scores);
+}
+
 static void apply_steps(const run *r, const place *at, int64_t first_row, int64_t rows, int64_t first_key, int64_t keys,
                         const slot *s)
 {
   for (uint32_t i = 0; i < r->state->n_steps; i++) {
-    const matrices *m = &r->plan->args[i];
+    const step *how = &r->state->steps[i];
+    const bool select = how->fn == NULL;
+    const matrices *m = &r->plan->args[how->arg + select];
     const int64_t row = m->strides[r->plan->rank - 2], key = m->strides[r->plan->rank - 1], n = keys * LANES;
-    const float *arg = at->args[i] + first_row * row + first_key * key;
+    const float *arg = (const float *)(const void *)at->args[how->arg + select] + first_row * row + first_key * key;
     const int64_t flat = row != 0 || key != 0;
     if (flat) {
       spread(arg, row, key, rows, keys, s->spread);
       arg = s->spread;
     }
-    if (r->state->right[i]) r->state->steps[i](arg, flat, s->scores, 1, s->scores, n);
-    else r->state->steps[i](s->scores, 1, arg, flat, s->scores, n);
+    if (select) select_block(r, at, how, first_row, rows, first_key, keys, arg, flat, s->scores);
+    else if (how->right) how->fn(arg, flat, s->scores, 1, s->scores, n);
+    else how->fn(s->scores, 1, arg, flat, s->scores, n);
   }
 }
 
@@ -543,11 +659,10 @@ static void run_block(const run *r, const place *at, int64_t first, const slot *
 {
   const attention_plan *p = r->plan;
   const int64_t rows = p->rows - first < LANES ? p->rows - first : LANES;
-  const int64_t row = p->query.strides[p->rank - 2], key_row = p->key.strides[p->rank - 2];
+  const int64_t key_row = p->key.strides[p->rank - 2];
   row_stats stats = { .sum = { 0 } };
   for (int i = 0; i < LANES; i++) stats.most[i] = -INFINITY;
-  pack_rows(at->query + first * row, row, p->query.strides[p->rank - 1], rows, p->depth, LANES, p->kernel->nr,
-            s->query);
+  pack_rows(p, r->state->scale, at->query + first * p->query.strides[p->rank - 2], rows, s->query);
   for (int64_t key = 0, n; key < p->keys; key += n) {
     n = p->keys - key < KEYS ? p->keys - key : KEYS;
     make_scores(p, at->key + key * key_row, n, rows, s);
@@ -562,18 +677,33 @@ static void run_block(const run *r, const place *at, int64_t first, const slot *
 
 /* ---- a row ---- */
 
+static void apply_step_to_row(const run *r, const place *at, const step *how, int64_t number, float *scores)
+{
+  const attention_plan *p = r->plan;
+  const int32_t row = p->rank - 2;
+  const matrices *first = &p->args[how->arg], *m = how->fn == NULL ? first + 1 : first;
+  const int64_t key = m->strides[row + 1];
+  const float *arg = (const float *)(const void *)at->args[how->arg + (how->fn == NULL)] + number * m->strides[row];
+  if (how->fn == NULL) {
+    const uint8_t *mask = (const uint8_t *)at->args[how->arg] + number * first->strides[row];
+    for (int64_t k = 0; k < p->keys; k++)
+      scores[k] = (mask[k * first->strides[row + 1]] != 0) == how->right ? arg[k * key] : scores[k];
+  } else if (how->right) how->fn(arg, key, scores, 1, scores, p->keys);
+  else how->fn(scores, 1, arg, key, scores, p->keys);
+}
+
 static void run_row(const run *r, const place *at, int64_t number, const slot *s)
 {
   const attention_plan *p = r->plan;
   const int32_t row = p->rank - 2;
   float *const out = at->out + number * p->out.strides[row], *scores = s->scores;
-  r->score_one(at->query + number * p->query.strides[row], at->key, p->key.strides[row], p->keys, p->depth, scores);
-  for (uint32_t i = 0; i < r->state->n_steps; i++) {
-    const int64_t key = p->args[i].strides[row + 1];
-    const float *arg = at->args[i] + number * p->args[i].strides[row];
-    if (r->state->right[i]) r->state->steps[i](arg, key, scores, 1, scores, p->keys);
-    else r->state->steps[i](scores, 1, arg, key, scores, p->keys);
+  const float *query = at->query + number * p->query.strides[row];
+  if (r->state->scale != 1) {
+    for (int64_t d = 0; d < p->depth; d++) s->query[d] = query[d] * r->state->scale;
+    query = s->query;
   }
+  r->score_one(query, at->key, p->key.strides[row], p->keys, p->depth, scores);
+  for (uint32_t i = 0; i < r->state->n_steps; i++) apply_step_to_row(r, at, &r->state->steps[i], number, scores);
   const float by = 1 / r->soften_one(scores, p->keys);
   tn__gemm_tile t = { .rows = 1, .first = true, .columns = p->size, .outer = 1, .inner = 1, .terms = p->keys,
                       .step = 1, .b_row = p->value.strides[row], .panel = p->kernel->nr, .a = { scores },
@@ -609,6 +739,8 @@ static tn_status compute(tn_kernel_ctx *ctx)
   static const soften_fn softens[] = TN__FUSED_FNS(soften);
   static const score_fn scores[] = TN__FUSED_FNS(score_one);
   static const soften_row_fn rows[] = TN__FUSED_FNS(soften_one);
+  static const mark_fn marks[] = TN__AVX2_FNS(mark);
+  static const take_fn takes[] = TN__AVX2_FNS(take);
   const int kind = tn__vectors_for(ctx->reproducible);
   const attention_plan *p = ctx->shape_state;
   const tn_view *out = ctx->outputs[0];
@@ -618,7 +750,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
     return TN_OK;
   }
   tn__slots_begin(&p->slots, ctx->scratch);
-  run r = { ctx->state, p, softens[kind], scores[kind], rows[kind], ctx->inputs[QUERY]->data,
+  run r = { ctx->state, p, softens[kind], scores[kind], rows[kind], marks[kind], takes[kind], ctx->inputs[QUERY]->data,
             ctx->inputs[KEY]->data, ctx->inputs[VALUE]->data, ctx->inputs + OPERANDS, out->data, ctx->scratch };
   const int64_t n = p->batch * p->blocks, parts = (int64_t)p->slots.n * PARTS_OF_THREAD;
   const double cost = (double)LANES * (double)p->keys * ((double)(p->depth + p->size) * NS_PER_TERM + NS_PER_SCORE);
@@ -661,6 +793,7 @@ static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
     out.rank = s.rank < 0 || s.rank > out.rank ? s.rank : out.rank;
   }
   for (int i = 0; st == TN_OK && i <= OPERANDS; i++) st = read_perm(op, names[i], &perms[i], err);
+  const int64_t repeat[OPERANDS] = { 1, tn__attr_int(op, "key_repeat", 1), tn__attr_int(op, "value_repeat", 1) };
   const perm *to = &perms[OPERANDS];
   if (st != TN_OK || out.rank < 2 || (to->rank != 0 && to->rank != out.rank)) out.rank = -1;
   int64_t all[TN_MAX_RANK], dims[TN_MAX_RANK];
@@ -672,6 +805,9 @@ static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
       out.rank = -1;
       break;
     }
+    if (i < OPERANDS && repeat[i] > 1 && row > 0 && dims[row - 1] >= 0 &&
+        __builtin_mul_overflow(dims[row - 1], repeat[i], &dims[row - 1]))
+      dims[row - 1] = -1;
     for (int32_t d = 0; d < row; d++) all[d] = joined(all[d], dims[d]);
     if (i == QUERY || i >= OPERANDS) all[row] = joined(all[row], dims[row]);
     if (i == VALUE) all[row + 1] = dims[row + 1];
@@ -681,9 +817,10 @@ static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
 }
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "_TnAttention", .inputs = "query: T, key: T, value: T, args: N * T",
+  { .struct_size = TN_OP_DEF_SIZE, .name = "_TnAttention", .inputs = "query: T, key: T, value: T, args: Targs",
     .outputs = "out: T",
-    .attrs = "T: {float}; N: int >= 0; steps: list(string) = []; right: list(int) = []; query_perm: list(int) = []; "
+    .attrs = "T: {float}; Targs: list(type) >= 0; scale: float = 1; key_repeat: int = 1; value_repeat: int = 1; "
+             "steps: list(string) = []; right: list(int) = []; query_perm: list(int) = []; "
              "key_perm: list(int) = []; value_perm: list(int) = []; out_perm: list(int) = []",
     .infer = infer, .summary = "softmax of scores times values, fused from the operations that exporters write" },
 };
