@@ -118,6 +118,8 @@ static const tn_op_def ops[] = {
   CURVE("_TnHardSigmoid", "alpha * min(max(x + 3, 0), 6), fused from its steps"),
   CURVE("_TnHardSwish", "alpha * x * min(max(x + 3, 0), 6), fused from its steps"),
   CURVE("_TnMish", "x * tanh(log(1 + e to the x)), fused from its steps"),
+  CURVE("_TnGelu", "x / 2 * (1 + erf(alpha * x)), fused from its steps"),
+  CURVE("_TnGeluTanh", "x / 2 * (1 + tanh(alpha * (x + 0.044715 * x cubed))), fused from its steps"),
 };
 
 #define UNARY_KERNEL(op, fn, attrs, types, summary) TN__UNARY_KERNEL(op, types, fn),
@@ -134,6 +136,8 @@ static const tn_kernel_def kernels[] = {
   CURVE_KERNEL("_TnHardSigmoid", "hard_sigmoid_cpu"),
   CURVE_KERNEL("_TnHardSwish", "hard_swish_cpu"),
   CURVE_KERNEL("_TnMish", "mish_cpu"),
+  CURVE_KERNEL("_TnGelu", "gelu_cpu"),
+  CURVE_KERNEL("_TnGeluTanh", "gelu_tanh_cpu"),
 };
 
 TN_OP_FAMILY(activation)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewrites of the pass "algebra" for dense layers on sequences, which exporters write as a product between two
- * Reshapes:
+/* Rewrites of the passes "algebra" and "activation" for dense layers on sequences, which exporters write as a product
+ * between two Reshapes:
  *
  *   before_reshape  a bias or an activation after the second Reshape moves before it, beside the product, which can
  *                   then compute it
@@ -103,8 +103,10 @@ static tn_status move_activation(tn_rewriter *rw, uint32_t node, tn_error *err)
   return reshape == TN_NO_NODE ? TN_OK : move_before(rw, node, reshape, TN_NO_NODE, err);
 }
 
-#define REWRITE(type, fn) \
-  { .struct_size = TN_REWRITE_DEF_SIZE, .pass = "algebra", .name = "before_reshape", .op = type, .apply = fn }
+#define IN(in, type, fn) \
+  { .struct_size = TN_REWRITE_DEF_SIZE, .pass = in, .name = "before_reshape", .op = type, .apply = fn }
+#define REWRITE(type, fn) IN("algebra", type, fn)
+#define CURVE(type) IN("activation", type, move_activation)
 
 static const tn_rewrite_def rewrites[] = {
   REWRITE("BiasAdd", move_bias),
@@ -115,6 +117,12 @@ static const tn_rewrite_def rewrites[] = {
   REWRITE("LeakyRelu", move_activation),
   REWRITE("Tanh", move_activation),
   REWRITE("Sigmoid", move_activation),
+  CURVE("_TnSwish"),
+  CURVE("_TnHardSigmoid"),
+  CURVE("_TnHardSwish"),
+  CURVE("_TnMish"),
+  CURVE("_TnGelu"),
+  CURVE("_TnGeluTanh"),
 };
 
 TN_REWRITE_FAMILY(dense)

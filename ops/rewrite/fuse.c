@@ -57,7 +57,8 @@ typedef struct steps {
 } steps;
 
 static const char *const step_names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid",
-                                          "_TnSwish", "_TnHardSigmoid", "_TnHardSwish", "_TnMish" };
+                                          "_TnSwish", "_TnHardSigmoid", "_TnHardSwish", "_TnMish", "_TnGelu",
+                                          "_TnGeluTanh" };
 
 static void read_steps(const tn_rewriter *rw, uint32_t node, steps *s)
 {
@@ -167,7 +168,9 @@ static uint32_t batch_origin(const tn_rewriter *rw, uint32_t value)
                                          "_TnSwish",
                                          "_TnHardSigmoid",
                                          "_TnHardSwish",
-                                         "_TnMish" };
+                                         "_TnMish",
+                                         "_TnGelu",
+                                         "_TnGeluTanh" };
   for (uint32_t node; (node = tn_rewrite_producer(rw, value, NULL)) != TN_NO_NODE;) {
     bool found = false;
     for (size_t i = 0; !found && i < sizeof hand_on / sizeof *hand_on; i++) found = tn_rewrite_is(rw, node, hand_on[i]);
@@ -462,6 +465,8 @@ static const tn_rewrite_def rewrites[] = {
   REWRITE("fuse", "product_activation", "_TnHardSigmoid", fuse_activation),
   REWRITE("fuse", "product_activation", "_TnHardSwish", fuse_activation),
   REWRITE("fuse", "product_activation", "_TnMish", fuse_activation),
+  REWRITE("fuse", "product_activation", "_TnGelu", fuse_activation),
+  REWRITE("fuse", "product_activation", "_TnGeluTanh", fuse_activation),
 };
 
 TN_REWRITE_FAMILY(fuse)

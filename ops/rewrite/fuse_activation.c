@@ -6,6 +6,8 @@
  *   hard sigmoid   min(max(x + 3, 0), 6) times alpha or divided by 6; min(max(x / 6 + 1/2, 0), 1)
  *   hard swish     x times this, in any order of the products
  *   mish           x * tanh(softplus(x)), with the softplus as one node or as log(1 + e^x)
+ *   GELU           x / 2 * (1 + erf(alpha * x)), x / 2 * (1 + tanh(alpha * (x + 0.044715 * x^3))), in any order of the
+ *                  products (with Erfc it stays, for this function is exact where results are small)
  *
  * Bounds may be Relu6, Relu, Maximum and Minimum, or ClipByValue. */
 #include <core/base/alloc.h>
@@ -236,16 +238,90 @@ static bool read_softplus(const tn_rewriter *rw, uint32_t value, uint32_t x)
   return node != TN_NO_NODE && in(rw, node, 0) == x;
 }
 
+/* ---- GELU ---- */
+
+/* True if a value is x^3. */
+static bool is_cube(const tn_rewriter *rw, uint32_t value, uint32_t x)
+{
+  double three;
+  uint32_t node = only(rw, value);
+  if (tn_rewrite_is(rw, node, "Pow"))
+    return in(rw, node, 0) == x && read_number(rw, in(rw, node, 1), x, &three) && three == 3;
+  if (!tn_rewrite_is(rw, node, "Mul")) return false;
+  for (uint32_t side = 0; side < 2; side++) {
+    if (in(rw, node, side) != x) continue;
+    const uint32_t square = only(rw, in(rw, node, 1 - side));
+    if (tn_rewrite_is(rw, square, "Square")) return in(rw, square, 0) == x;
+    if (tn_rewrite_is(rw, square, "Mul")) return in(rw, square, 0) == x && in(rw, square, 1) == x;
+  }
+  return false;
+}
+
+/* True if a value is x + 0.044715 * x^3. */
+static bool is_cubic(const tn_rewriter *rw, uint32_t value, uint32_t x)
+{
+  double by;
+  const uint32_t sum = only(rw, value);
+  if (!tn_rewrite_is(rw, sum, "AddV2") && !tn_rewrite_is(rw, sum, "Add")) return false;
+  for (uint32_t side = 0; side < 2; side++) {
+    if (in(rw, sum, side) != x) continue;
+    const uint32_t cube = times(rw, only(rw, in(rw, sum, 1 - side)), &by);
+    if (cube != TN_NO_NODE && fabs(by - 0.044715) < 1e-8 && is_cube(rw, cube, x)) return true;
+  }
+  return false;
+}
+
+/* True if a value is 1 + erf(alpha * x), or the like with tanh: *op is the node to make. */
+static bool read_bell(const tn_rewriter *rw, uint32_t value, uint32_t x, double *alpha, const char **op)
+{
+  double one;
+  const uint32_t f = plus(rw, only(rw, value), &one), node = f == TN_NO_NODE || one != 1 ? TN_NO_NODE : only(rw, f);
+  if (node == TN_NO_NODE) return false;
+  const uint32_t inner = times(rw, only(rw, in(rw, node, 0)), alpha);
+  if (inner == TN_NO_NODE) return false;
+  *op = tn_rewrite_is(rw, node, "Erf") ? "_TnGelu" : "_TnGeluTanh";
+  if (tn_rewrite_is(rw, node, "Erf")) return inner == x;
+  return tn_rewrite_is(rw, node, "Tanh") && is_cubic(rw, inner, x);
+}
+
+/* The value that a value is half of, if only one node reads it. */
+static uint32_t doubled(const tn_rewriter *rw, uint32_t node)
+{
+  double half;
+  const uint32_t x = times(rw, node, &half);
+  return x != TN_NO_NODE && half == 0.5 ? x : TN_NO_NODE;
+}
+
+/* x times a bell, with a half at any of the three places. */
+static bool read_gelu(const tn_rewriter *rw, uint32_t node, uint32_t *x, double *alpha, const char **op)
+{
+  const uint32_t whole = doubled(rw, node), product = whole == TN_NO_NODE ? node : only(rw, whole);
+  if (!tn_rewrite_is(rw, product, "Mul")) return false;
+  for (uint32_t side = 0; side < 2; side++) {
+    const uint32_t a = in(rw, product, side), b = in(rw, product, 1 - side);
+    const uint32_t a_half = doubled(rw, only(rw, a)), b_half = doubled(rw, only(rw, b));
+    *x = a;
+    if (whole != TN_NO_NODE && read_bell(rw, b, a, alpha, op)) return true;
+    if (whole == TN_NO_NODE && b_half != TN_NO_NODE && read_bell(rw, b_half, a, alpha, op)) return true;
+    *x = a_half;
+    if (whole == TN_NO_NODE && a_half != TN_NO_NODE && read_bell(rw, b, a_half, alpha, op)) return true;
+  }
+  return false;
+}
+
 static tn_status fuse_product(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   double alpha;
+  uint32_t whole;
+  const char *op;
   if (!tn_rewrite_cpu_only(rw) || !is_floating(rw, tn_rewrite_output(rw, node, 0))) return TN_OK;
-  for (uint32_t side = 0; side < 2; side++) {
+  for (uint32_t side = 0; side < 2 && tn_rewrite_is(rw, node, "Mul"); side++) {
     const uint32_t x = in(rw, node, side), other = in(rw, node, 1 - side);
     if (read_sigmoid(rw, other, x, &alpha)) return make(rw, node, "_TnSwish", x, alpha, err);
     const uint32_t tanh = made_by(rw, other, "Tanh", 1);
     if (tanh != TN_NO_NODE && read_softplus(rw, in(rw, tanh, 0), x)) return make(rw, node, "_TnMish", x, 1, err);
   }
+  if (read_gelu(rw, node, &whole, &alpha, &op)) return make(rw, node, op, whole, alpha, err);
   return fuse_hard(rw, node, err);
 }
 
@@ -254,8 +330,8 @@ static tn_status fuse_product(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 static const tn_rewrite_def rewrites[] = {
   REWRITE("gated_activation", "Mul", fuse_product),
-  REWRITE("gated_activation", "RealDiv", fuse_hard),
-  REWRITE("gated_activation", "Div", fuse_hard),
+  REWRITE("gated_activation", "RealDiv", fuse_product),
+  REWRITE("gated_activation", "Div", fuse_product),
   REWRITE("hard_sigmoid", "Minimum", fuse_line),
   REWRITE("hard_sigmoid", "Maximum", fuse_line),
   REWRITE("hard_sigmoid", "ClipByValue", fuse_line),

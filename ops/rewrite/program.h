@@ -45,6 +45,7 @@ typedef struct tn__step_op {
   X(Acosh, UNARY) X(Atanh, UNARY) X(Erf, UNARY) X(Erfc, UNARY) X(Pow, BINARY) X(Atan2, BINARY)                      \
   X(Relu6, UNARY) X(Elu, UNARY) X(Selu, UNARY) X(Softplus, UNARY) X(Softsign, UNARY) X(BiasAdd, BIAS)               \
   X(LeakyRelu, LEAKY) X(_TnSwish, LEAKY) X(_TnHardSigmoid, LEAKY) X(_TnHardSwish, LEAKY) X(_TnMish, LEAKY)          \
+  X(_TnGelu, LEAKY) X(_TnGeluTanh, LEAKY)                                                                           \
   X(AddN, SAME) X(ReluGrad, SAME) X(Relu6Grad, SAME) X(EluGrad, SAME) X(SeluGrad, SAME)                             \
   X(SoftplusGrad, SAME) X(SoftsignGrad, SAME) X(SigmoidGrad, SAME) X(TanhGrad, SAME) X(SqrtGrad, SAME)              \
   X(RsqrtGrad, SAME) X(ReciprocalGrad, SAME) X(InvGrad, SAME)

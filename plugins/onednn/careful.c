@@ -45,7 +45,7 @@ static bool loses(const dnn_epilogue *e, uint32_t i)
 {
   switch (e->steps[i]) {
   case DNN_RELU: case DNN_RELU6: case DNN_TANH: case DNN_SIGMOID: case DNN_SWISH: case DNN_MISH:
-  case DNN_HARD_SWISH:
+  case DNN_HARD_SWISH: case DNN_GELU: case DNN_GELU_TANH:
     return true;
   case DNN_LEAKY_RELU: return e->alpha == 0;
   default: return false;
@@ -162,6 +162,8 @@ static float apply(const dnn_epilogue *e, uint32_t i, float x, float added)
   case DNN_SWISH: return x / (1 + expf(-e->alpha * x));
   case DNN_MISH: return x > 40 ? x : x * tanhf(log1pf(expf(x)));
   case DNN_HARD_SWISH: return x * fminf(fmaxf(x + 3, 0), 6) / 6;
+  case DNN_GELU: return x * 0.5f * (1 + erff(e->alpha * x));
+  case DNN_GELU_TANH: return x / (1 + expf(-2 * e->alpha * x * (1 + 0.044715f * x * x)));
   default: return x;
   }
 }

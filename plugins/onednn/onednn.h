@@ -101,7 +101,9 @@ typedef enum dnn_step {
   DNN_SIGMOID,
   DNN_SWISH,
   DNN_MISH,
-  DNN_HARD_SWISH /* oneDNN's has a factor of 1/6 */
+  DNN_HARD_SWISH, /* oneDNN's has a factor of 1/6 */
+  DNN_GELU,       /* and of 1/sqrt(2) */
+  DNN_GELU_TANH   /* and of sqrt(2/pi) */
 } dnn_step;
 
 typedef struct dnn_epilogue {

@@ -6,9 +6,18 @@
 #include <string.h>
 
 static const char *const names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid",
-                                     "_TnSwish", "_TnMish", "_TnHardSwish" };
+                                     "_TnSwish", "_TnMish", "_TnHardSwish", "_TnGelu", "_TnGeluTanh" };
 
-static bool is_sixth(float alpha) { return fabsf(alpha * 6 - 1) <= 2e-7f; }
+/* Whether oneDNN has the step with this factor. */
+static bool has_step(size_t step, float alpha)
+{
+  switch (step) {
+  case DNN_HARD_SWISH: return fabsf(alpha * 6 - 1) <= 2e-7f;
+  case DNN_GELU: return fabsf(alpha - 0.70710678f) <= 2e-7f;
+  case DNN_GELU_TANH: return fabsf(alpha - 0.79788456f) <= 2e-7f;
+  default: return true;
+  }
+}
 
 tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error *err)
 {
@@ -25,7 +34,7 @@ tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error 
            (strlen(names[k]) != size || memcmp(names[k], text, size) != 0))
       k++;
     if (st == TN_OK && (k == sizeof names / sizeof *names || i == DNN_STEPS || (k == DNN_BIAS && i > 0) ||
-                        (k == DNN_HARD_SWISH && !is_sixth(out->alpha))))
+                        !has_step(k, out->alpha)))
       st = tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN kernels have no step '%.*s' at this place", (int)size, text);
     else if (st == TN_OK)
       out->steps[out->n++] = (uint8_t)k;
@@ -49,6 +58,8 @@ tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *a
     case DNN_SWISH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_swish, e->alpha, 0); break;
     case DNN_MISH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_mish, 0, 0); break;
     case DNN_HARD_SWISH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_hardswish, 0, 0); break;
+    case DNN_GELU: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_gelu_erf, 0, 0); break;
+    case DNN_GELU_TANH: st = dnnl_post_ops_append_eltwise(to, 1, dnnl_eltwise_gelu_tanh, 0, 0); break;
     default: break;
     }
   }

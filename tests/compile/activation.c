@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Swish, hard swish, hard sigmoid and mish, as exporters write them, become one node or part of a product. Results are
- * those of level 0. */
+/* Swish, hard swish, hard sigmoid, mish and GELU, as exporters write them, become one node or part of a product.
+ * Results are those of level 0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +17,12 @@
 #define ONE(name, op, x) NODE(name, op, "input: '" x "'", A)
 #define TWO(name, op, x, z) NODE(name, op, "input: '" x "' input: '" z "'", A)
 #define CLIP(name, x, low, high) NODE(name, "ClipByValue", "input: '" x "' input: '" low "' input: '" high "'", A)
-#define NUMBERS(dims)                                                                                              \
-  NUMBER("zero", dims, "0") NUMBER("one", dims, "1") NUMBER("three", dims, "3") NUMBER("six", dims, "6")           \
-      NUMBER("sixth", dims, "0.166666672") NUMBER("near", dims, "0.16667") NUMBER("half", dims, "0.5")             \
-          NUMBER("most", dims, "1.702") NUMBER("minus", dims, "-3")                                             \
-              NUMBER("low", "", "0") NUMBER("high", "", "6") NUMBER("top", "", "1")
+#define NUMBERS(dims)                                                                                     \
+  NUMBER("zero", dims, "0") NUMBER("one", dims, "1") NUMBER("three", dims, "3") NUMBER("six", dims, "6")  \
+      NUMBER("sixth", dims, "0.166666672") NUMBER("near", dims, "0.16667") NUMBER("half", dims, "0.5")    \
+          NUMBER("root", dims, "1.41421354") NUMBER("two", dims, "2") NUMBER("k", dims, "0.044715")       \
+              NUMBER("c", dims, "0.797884583") NUMBER("most", dims, "1.702") NUMBER("minus", dims, "-3")  \
+                  NUMBER("low", "", "0") NUMBER("high", "", "6") NUMBER("top", "", "1")
 
 typedef struct form {
   const char *name, *made, *text; /* of h, to r */
@@ -60,8 +61,30 @@ static const form forms[] = {
 };
 #define N_FORMS (sizeof forms / sizeof *forms)
 
-/* As ONNX defines hard sigmoid; float only, for a sixth of another type is not that of float. */
+#define CUBIC(cube) cube TWO("q", "Mul", "k", "p") TWO("u", "AddV2", "h", "q") TWO("v", "Mul", "u", "c") \
+    ONE("t", "Tanh", "v") TWO("f", "AddV2", "t", "one")
+/* Float only: ONNX's hard sigmoid, for a sixth of another type is not that of float, and GELU. */
 static const form lines[] = {
+  { "GELU of Keras", "_TnGelu",
+    TWO("d", "RealDiv", "h", "root") ONE("e", "Erf", "d") TWO("f", "AddV2", "one", "e") TWO("g", "Mul", "half", "h")
+        TWO("r", "Mul", "g", "f") },
+  { "GELU of PyTorch", "_TnGelu",
+    TWO("d", "RealDiv", "h", "root") ONE("e", "Erf", "d") TWO("f", "AddV2", "e", "one") TWO("g", "Mul", "h", "f")
+        TWO("r", "Mul", "g", "half") },
+  { "GELU of BERT", "_TnGelu",
+    TWO("d", "RealDiv", "h", "root") ONE("e", "Erf", "d") TWO("f", "AddV2", "e", "one") TWO("g", "Mul", "f", "half")
+        TWO("r", "Mul", "g", "h") },
+  { "half a GELU at the end", "_TnGelu",
+    TWO("d", "Mul", "c", "h") ONE("e", "Erf", "d") TWO("f", "AddV2", "e", "one") TWO("g", "Mul", "f", "h")
+        TWO("r", "RealDiv", "g", "two") },
+  { "GELU of GPT", "_TnGeluTanh",
+    CUBIC(TWO("p", "Pow", "h", "three")) TWO("g", "Mul", "h", "half") TWO("r", "Mul", "g", "f") },
+  { "GELU of products", "_TnGeluTanh",
+    CUBIC(TWO("x2", "Mul", "h", "h") TWO("p", "Mul", "h", "x2")) TWO("g", "Mul", "half", "f")
+        TWO("r", "Mul", "h", "g") },
+  { "GELU of a square", "_TnGeluTanh",
+    CUBIC(ONE("x2", "Square", "h") TWO("p", "Mul", "x2", "h")) TWO("g", "Mul", "f", "h")
+        TWO("r", "Mul", "half", "g") },
   { "hard swish of ONNX", "_TnHardSwish",
     TWO("m", "Mul", "h", "sixth") TWO("a", "AddV2", "m", "half") CLIP("g", "a", "low", "top")
         TWO("r", "Mul", "h", "g") },
@@ -69,6 +92,8 @@ static const form lines[] = {
     TWO("m", "Mul", "sixth", "h") TWO("a", "AddV2", "half", "m") TWO("l", "Minimum", "a", "one")
         TWO("r", "Maximum", "l", "zero") },
 };
+
+#define N_LINES (sizeof lines / sizeof *lines)
 
 #define PLAIN FLOATS("x", D(-1) D(-1)) FLOATS("w", D(-1) D(-1)) CAST("h", "x", "DT_FLOAT", "DT_ANY")
 #define PRODUCT FLOATS("x", D(-1) D(-1)) FLOATS("w", D(-1) D(40)) TWO("h", "MatMul", "x", "w")
@@ -172,20 +197,21 @@ static void activation__alone(void)
     check_alone(&forms[i], "DT_HALF", 6e-3);
     check_alone(&forms[i], "DT_BFLOAT16", 5e-2);
   }
-  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) check_alone(&lines[i], "DT_FLOAT", 3e-6);
+  for (size_t i = 0; i < N_LINES; i++) check_alone(&lines[i], "DT_FLOAT", 3e-6);
 }
 
 static void check_product(const char *head, const char *op, const int64_t *x_dims, const int64_t *w_dims, int32_t rank)
 {
   char text[20000];
-  for (size_t i = 0; i < N_FORMS; i++) {
+  for (size_t i = 0; i < N_FORMS + N_LINES; i++) {
+    const form *f = i < N_FORMS ? &forms[i] : &lines[i - N_FORMS];
     tn_tensor *x = make(x_dims, rank, (int64_t)i, 0.02f), *w = make(w_dims, rank, 5, 0.01f);
-    text_of(head, &forms[i], NUMBERS(""), "DT_FLOAT", text, sizeof text);
+    text_of(head, f, NUMBERS(""), "DT_FLOAT", text, sizeof text);
     check_plan(text, op, 1, "");
-    check_plan(text, forms[i].made, 0, "");
-    compare(text, &forms[i], x, w, 1e-5);
+    check_plan(text, f->made, 0, "");
+    compare(text, f, x, w, 1e-5);
     ((float *)tn_tensor_data(x))[1] = NAN;
-    compare(text, &forms[i], x, w, 1e-5);
+    compare(text, f, x, w, 1e-5);
     tn_tensor_unref(x);
     tn_tensor_unref(w);
   }

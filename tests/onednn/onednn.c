@@ -140,6 +140,11 @@ static tn_output add_gate(one *o, const char *line, tn_output x)
   if (strstr(line, "+Swish") != NULL) return ts_op2(g, "Mul", "swish", x, ts_op1(g, "Sigmoid", "gate", x));
   if (strstr(line, "+Mish") != NULL)
     return ts_op2(g, "Mul", "mish", x, ts_op1(g, "Tanh", "gate", ts_op1(g, "Softplus", "softplus", x)));
+  if (strstr(line, "+Gelu") != NULL) {
+    tn_output e = ts_op1(g, "Erf", "erf", ts_op2(g, "RealDiv", "scaled", x, number(o, "root", 1.41421356f)));
+    tn_output half = ts_op2(g, "Mul", "half", x, number(o, "half_of", 0.5f));
+    return ts_op2(g, "Mul", "gelu", half, ts_op2(g, "AddV2", "sum", e, number(o, "one", 1)));
+  }
   if (strstr(line, "+HardSwish") == NULL) return x;
   tn_output gate = ts_op1(g, "Relu6", "gate", ts_op2(g, "AddV2", "sum", x, number(o, "three", 3)));
   return ts_op2(g, "Mul", "swish", x, ts_op2(g, "Mul", "scaled", gate, number(o, "sixth", 1.0f / 6)));
@@ -257,7 +262,7 @@ static const char *const lines[] = {
   CONV " dilations=l:1,1,4,1 x:1,49,10,1 c:1,5,1,64",
   DEEP " x:1,24,24,16 c:3,3,16,1 +Bias16 +Swish", DEEP " x:1,24,24,16 c:5,5,16,1 +HardSwish",
   CONV " x:1,24,24,32 c:3,3,32,48 +Mish", CONV " x:3,9,9,32 c:1,1,32,64 +Bias64 +Swish",
-  "MatMul x:65,70 c:70,33 +HardSwish",
+  "MatMul x:65,70 c:70,33 +HardSwish", "MatMul x:65,70 c:70,33 +Bias33 +Gelu", CONV " x:1,9,9,16 c:1,1,16,64 +Gelu",
   CONV " x:3,9,9,20 c:1,1,20,12 +Bias12 +Relu",
   CUBE " x:2,5,7,6,8 c:3,2,3,8,24", "Conv3D strides=l:1,2,1,2,1 padding=s:VALID x:1,7,8,9,4 c:2,3,1,4,40",
   CUBE " x:1,5,4,6,16 c:1,1,1,16,48", CUBE " dilations=l:1,1,2,2,1 x:1,7,9,9,8 x:3,3,3,8,16",
@@ -358,7 +363,7 @@ static void onednn__fused_steps_keep_a_nan(void)
     CONV " x:1,24,24,16 c:1,1,16,64 +Bias64 +Sigmoid", DEEP " x:1,24,24,16 c:3,3,16,1 +Bias16 +Relu",
     STEP " padding=s:SAME x:1,24,24,16 c:3,3,16,24 +Bias24 +Relu", "MatMul x:576,16 c:16,64 +Relu",
     DEEP " x:1,24,24,16 c:3,3,16,1 +Swish", DEEP " x:1,24,24,16 c:3,3,16,1 +Bias16 +Mish",
-    DEEP " x:1,24,24,16 c:3,3,16,1 +HardSwish",
+    DEEP " x:1,24,24,16 c:3,3,16,1 +HardSwish", DEEP " x:1,24,24,16 c:3,3,16,1 +Gelu",
     "MatMul x:576,16 c:16,256 +Bias256 +Tanh", CONV " dilations=l:1,2,3,1 x:1,24,24,16 c:3,3,16,24 +Relu",
   };
   for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {

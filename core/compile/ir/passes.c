@@ -28,7 +28,7 @@ static const pass passes[] = {
   { "layer", "fuses the steps of a recurrent layer into one node", NULL, true },
   { "norm", "fuses layer and RMS normalisation, and softmax, into one node each", NULL, false },
   { "attention", "fuses products by softmax of products into one node", NULL, false },
-  { "activation", "fuses the steps of swish, hard swish, mish and hard sigmoid into one node", NULL, false },
+  { "activation", "fuses the steps of swish, hard swish, hard sigmoid, mish and GELU into one node", NULL, false },
   { "fuse", "fuses biases, residuals and activations into the preceding product", NULL, false },
   { "elementwise", "fuses chains of elementwise operations into one node", NULL, true },
 };

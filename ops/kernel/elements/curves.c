@@ -19,6 +19,34 @@ TN__INLINED double swish_double(const int fused, double x, double alpha)
   return x / (1 + exp(-alpha * x));
 }
 
+/* 1 + erf(u) is erfc(t) or 2 - erfc(t) with t = |u|, and erfc(t) = exp(-t H(t)), a fit to the error of erfc (3e-8). */
+TN__INLINED float gelu_float(const int fused, float x, float alpha)
+{
+  const float u = alpha * x, t = fabsf(u), t2 = t * t;
+  const float h0 = TN__MADD(fused, t, 0x1.45f024p-1f, 0x1.20dd88p+0f);
+  const float h1 = TN__MADD(fused, t, -0x1.40dd14p-6f, 0x1.a58f0ap-4f);
+  const float h2 = TN__MADD(fused, t, 0x1.0ea35cp-10f, 0x1.1981ccp-11f);
+  const float h3 = TN__MADD(fused, t, 0x1.07bd4cp-15f, -0x1.43cd86p-12f);
+  const float h = TN__MADD(fused, t2, TN__MADD(fused, t2, TN__MADD(fused, t2, h3, h2), h1), h0);
+  const float rest = t < 4.0f ? tn__expf_within_by(fused, -t * h) : 0; /* from 4 on 1 + erf(-t) rounds to 0 */
+  return x * 0.5f * (u < 0 ? rest : 2 - rest);
+}
+TN__INLINED double gelu_double(const int fused, double x, double alpha)
+{
+  (void)fused;
+  return x * 0.5 * (1 + erf(alpha * x));
+}
+
+/* (1 + tanh u) / 2 = sigmoid(2 u) */
+TN__INLINED float gelu_tanh_float(const int fused, float x, float alpha)
+{
+  return swish_float(fused, x, 2 * alpha * (1 + 0.044715f * x * x));
+}
+TN__INLINED double gelu_tanh_double(const int fused, double x, double alpha)
+{
+  return swish_double(fused, x, 2 * alpha * (1 + 0.044715 * x * x));
+}
+
 #define HARD(T)                                                                 \
   TN__INLINED T hard_sigmoid_##T(const int fused, T x, T alpha)                 \
   {                                                                             \
@@ -103,6 +131,8 @@ CURVE(swish)
 CURVE(hard_sigmoid)
 CURVE(hard_swish)
 CURVE(mish)
+CURVE(gelu)
+CURVE(gelu_tanh)
 
 /* ---- the table ---- */
 
@@ -121,6 +151,8 @@ static const curve curves[] = {
   ENTRY("_TnHardSigmoid", 0.4, hard_sigmoid),
   ENTRY("_TnHardSwish", 0.4, hard_swish),
   ENTRY("_TnMish", 1.2, mish),
+  ENTRY("_TnGelu", 1.2, gelu),
+  ENTRY("_TnGeluTanh", 1, gelu_tanh),
 };
 
 static const curve *find(const char *op)

@@ -6,7 +6,9 @@
  *   _TnSwish          x * sigmoid(alpha * x)
  *   _TnHardSigmoid    alpha * min(max(x + 3, 0), 6)
  *   _TnHardSwish      x times this
- *   _TnMish           x * tanh(log(1 + e^x)); alpha has no effect */
+ *   _TnMish           x * tanh(log(1 + e^x)); alpha has no effect
+ *   _TnGelu           x / 2 * (1 + erf(alpha * x))
+ *   _TnGeluTanh       x / 2 * (1 + tanh(alpha * (x + 0.044715 * x^3))) */
 #ifndef TN_OPS_KERNEL_ELEMENTS_CURVES_H
 #define TN_OPS_KERNEL_ELEMENTS_CURVES_H
 

@@ -12,7 +12,8 @@ static const struct name {
   { "Tanh", TN__EPILOGUE_TANH },        { "Sigmoid", TN__EPILOGUE_SIGMOID },
   { "LeakyRelu", TN__EPILOGUE_CURVE },  { "_TnSwish", TN__EPILOGUE_CURVE },
   { "_TnMish", TN__EPILOGUE_CURVE },    { "_TnHardSwish", TN__EPILOGUE_CURVE },
-  { "_TnHardSigmoid", TN__EPILOGUE_CURVE },
+  { "_TnHardSigmoid", TN__EPILOGUE_CURVE }, { "_TnGelu", TN__EPILOGUE_CURVE },
+  { "_TnGeluTanh", TN__EPILOGUE_CURVE },
 };
 
 /* Looks up a name in fused_ops; NULL if it is unknown. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of float compared with those of double: the bounds stated in vector_math.h and in ops/kernel/functions. */
+#include <ops/kernel/elements/curves.h>
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/functions/error.h>
 #include <ops/kernel/functions/exponential.h>
 #include <ops/kernel/functions/trigonometric.h>
+#include <string.h>
+
 #include <conformance/support/oom.h>
 #include <conformance/support/tap.h>
 
@@ -158,7 +161,45 @@ static void vector_math__special_values(void)
   CHECK(tn__sigmoidf(0) == 0.5f && tn__sigmoidf(-INFINITY) == 0 && tn__sigmoidf(INFINITY) == 1);
 }
 
+/* ---- curves: relative to the size of x, for GELU with a small result has few digits ---- */
+
+static double swish(double x) { return x / (1 + exp(-1.702 * x)); }
+static double mish(double x) { return x * tanh(x > 40 ? x : log1p(exp(x))); }
+static double gelu(double x) { return x / 2 * erfc(-x * 0.70710678118654752); }
+static double gelu_tanh(double x) { return x / (1 + exp(-2 * 0.79788456080286536 * x * (1 + 0.044715 * x * x))); }
+
+#define CURVE_POINTS 200000
+
+static void check_curve(const char *op, double (*exact)(double), float alpha)
+{
+  static float x[CURVE_POINTS], plain[CURVE_POINTS], y[CURVE_POINTS];
+  for (int i = 0; i < CURVE_POINTS; i++) x[i] = (float)(i - CURVE_POINTS / 2) * 1.7e-4f;
+  for (int most = TN__BASELINE; most < TN__VECTORS; most++) {
+    tn__vectors_limit(most);
+    for (int reproducible = 0; reproducible < 2; reproducible++) {
+      tn__leaky_fn fn = tn__curve_find(op, TN_FLOAT, reproducible != 0);
+      double worst = 0;
+      fn(x, x, y, CURVE_POINTS, alpha);
+      for (int i = 0; i < CURVE_POINTS; i++)
+        worst = fmax(worst, fabs((double)y[i] - exact((double)x[i])) / (fabs((double)x[i]) + 1e-30));
+      CHECK_MSG(worst <= 1.6e-7, "%s: an error of %g", op, worst);
+      if (most == TN__BASELINE) memcpy(plain, y, sizeof y);
+      else if (reproducible != 0) CHECK_MSG(memcmp(plain, y, sizeof y) == 0, "%s: other bits with kind %d", op, most);
+    }
+  }
+  tn__vectors_limit(TN__VECTORS - 1);
+}
+
+static void curves__are_near_their_functions(void)
+{
+  check_curve("_TnSwish", swish, 1.702f);
+  check_curve("_TnMish", mish, 1);
+  check_curve("_TnGelu", gelu, 0.707106781f);
+  check_curve("_TnGeluTanh", gelu_tanh, 0.797884561f);
+}
+
 TAP_MAIN(
+  TAP_TEST(curves__are_near_their_functions),
   TAP_TEST(vector_math__expf_fused),
   TAP_TEST(vector_math__logf_fused),
   TAP_TEST(vector_math__tanhf_fused),
