@@ -43,6 +43,7 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_softmax.c \
   ops/rewrite/sizes.c \
   ops/rewrite/fused.c \
+  ops/rewrite/reduce_weights.c \
   ops/sparse/sparse_cross.c \
   ops/sparse/sparse_dense.c \
   ops/sparse/sparse_fill.c \
@@ -355,8 +356,11 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/product/gemm_kernel.h \
   ops/kernel/product/gemm_tile.h \
   ops/kernel/product/gemm_tiles.c \
+  ops/kernel/product/gemm_tiles_reduced.c \
   ops/kernel/product/product_loops.c \
   ops/kernel/product/product_loops.h \
+  ops/kernel/product/weights.c \
+  ops/kernel/product/weights.h \
   ops/kernel/reduce/reduce_loops.c \
   ops/kernel/reduce/reduce_loops.h \
   ops/kernel/reduce/reduce_plan.c \

@@ -23,6 +23,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/compile/passes \
   tests/compile/plan \
   tests/compile/plan_graphs \
+  tests/compile/weights \
   tests/eager/eager_away \
   tests/eager/eager_devices \
   tests/eager/eager_named \
@@ -110,6 +111,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/kernel/strided \
   tests/ops/kernel/vector_math \
   tests/ops/kernel/vectors \
+  tests/ops/kernel/weights \
   tests/ops/nn/conv_windows \
   tests/ops/nn/layer_bits \
   tests/ops/nn/losses \

@@ -88,6 +88,7 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
       .want_always = plan->settings.want_always,
       .cpu_only = plan->settings.cpu_only,
       .reproducible = plan->settings.reproducible,
+      .weights = plan->settings.weights,
       .call_kernel = plan->settings.call_kernel,
       .callees = plan->caches.callees,
     };

@@ -25,6 +25,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->settings.want_always = spec->want_always;
   plan->settings.cpu_only = spec->cpu_only;
   plan->settings.reproducible = spec->reproducible;
+  plan->settings.weights = spec->weights;
   plan->settings.states = spec->states;
   plan->caches.layouts = &tn__plan_layouts;
   tn__arena_init(&plan->arena, 4096);

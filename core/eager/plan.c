@@ -237,6 +237,7 @@ static tn_status plan_compile(tn_eager_session *s, tn__eager_plan *p, place *whe
     .want_always = s->runtime.on.want_kernels_always,
     .cpu_only = tn__session_base_cpu_only(&s->runtime.on),
     .reproducible = s->runtime.on.reproducible,
+    .weights = s->runtime.on.weights,
     .call_kernel = tn__call_kernel,
     .states = &p->states,
   };

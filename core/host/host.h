@@ -51,6 +51,7 @@ struct tn__session_base {
   const char *disabled_passes;            /* borrowed from options */
   bool want_kernels, want_kernels_always; /* option kernel_plugins */
   bool reproducible;                      /* the option; want_kernels is then false */
+  tn_dtype weights;                       /* the option, as in tn__signature_spec */
   bool isolated;                          /* has its own set of containers */
   tn_runtime_info info;
   tn__plugin_call stepping; /* the record of every step: it never changes, so steps share it */

@@ -25,6 +25,21 @@ static tn_status read_kernels(tn__session_base *on, tn_error *err)
   return TN_OK;
 }
 
+static tn_status read_weights(tn__session_base *on, tn_error *err)
+{
+  static const struct { const char *name; tn_dtype dtype; } types[] = { { "float32", TN_FLOAT },
+                                                                        { "bfloat16", TN_BFLOAT16 },
+                                                                        { "int8", TN_INT8 } };
+  const char *text = tn__option_string(on->options, TN__OPTION_weights);
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(text, types[i].name) == 0) {
+      on->weights = types[i].dtype;
+      return TN_OK;
+    }
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option weights is '%.80s', it must be float32, bfloat16 or int8",
+                      text);
+}
+
 /* The runtime reads the option too: the limit also applies to memory of a device. */
 static tn_status read_limit(tn__session_base *on, int64_t limit, tn_error *err)
 {
@@ -75,6 +90,7 @@ tn_status tn__session_base_read(tn__session_base *on, const tn_session_options *
   if (st == TN_OK) st = read_limit(on, limit, err);
   if (st == TN_OK) st = read_folders(on, TN__TO_READ, TN__OPTION_read_folders, err);
   if (st == TN_OK) st = read_folders(on, TN__TO_WRITE, TN__OPTION_write_folders, err);
+  if (st == TN_OK) st = read_weights(on, err);
   return st == TN_OK ? read_kernels(on, err) : st;
 }
 

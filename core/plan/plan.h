@@ -192,6 +192,7 @@ typedef struct tn__plan_settings {
   uint32_t max_layouts;
   char *disabled; /* as in the spec; in the arena; NULL = none */
   bool want_always, cpu_only, reproducible; /* as in the spec */
+  tn_dtype weights;                         /* as in the spec */
   tn__call_kernel_fn call_kernel; /* NULL = nothing is computed with a layout */
   tn__evaluate_fn evaluate;       /* for recipes */
   struct tn__kernel_states *states; /* as in the spec: borrowed */

@@ -39,6 +39,7 @@ typedef struct tn__signature_spec {
   bool want_always; /* call want_kernels for any plan, however small */
   bool cpu_only; /* the runtime has no devices of other types */
   bool reproducible; /* no kernels of plugins, and the library's own give the same bits on every processor */
+  tn_dtype weights;  /* of constants that products multiply by: TN_FLOAT, TN_BFLOAT16 or TN_INT8; 0 is TN_FLOAT */
   tn__call_kernel_fn call_kernel; /* computes values that follow from shapes; NULL = steps compute them */
   const tn__body_spec *body; /* NULL = not the body of a loop */
   uint32_t depth;            /* number of loops around the plan */

@@ -41,6 +41,7 @@ tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size
                                session->on.want_kernels_always,
                                tn__session_base_cpu_only(&session->on),
                                session->on.reproducible,
+                               session->on.weights,
                                tn__call_kernel,
                                .states = &session->states };
 }

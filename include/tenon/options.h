@@ -33,6 +33,7 @@ TN_BEGIN_DECLS
   X(disable_passes, STRING, "", "planner passes to disable, separated by commas")                                     \
   X(kernel_plugins, STRING, "auto", "when to use kernels from plugins: auto (for heavy graphs), always, never")       \
   X(reproducible, BOOL, 0, "same bits on every processor: no fused multiply-add, no kernels from plugins; CPU only") \
+  X(weights, STRING, "float32", "type in which constants that products multiply by are kept: float32, bfloat16, int8") \
   X(runtime_ranks, STRING, "", "ranks of runtimes for an empty target, name=rank,...; override TENON_RANK")           \
   X(device_count, LIST, "", "number of devices of each type, TYPE=N,...; unknown types are ignored")                  \
   X(device_filters, LIST, "", "restrict the session to devices that match one of these, DEVICE,...")                  \

@@ -47,6 +47,9 @@ TN_API uint32_t tn_rewrite_output(const tn_rewriter *rw, uint32_t node, uint32_t
  * has kernels for. */
 TN_API tn_bool tn_rewrite_cpu_only(const tn_rewriter *rw);
 
+/* The session's option `weights`: TN_FLOAT, TN_BFLOAT16 or TN_INT8. Since 0.1 */
+TN_API tn_dtype tn_rewrite_weights(const tn_rewriter *rw);
+
 /* The node that computes a value, TN_NO_NODE for a feed or a constant. Only nodes that may be
  * replaced or looked through are returned: TN_NO_NODE also for nodes with control edges or effects.
  * *index, if not NULL, receives the output number. */

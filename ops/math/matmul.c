@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: MatMul, with and without an epilogue, SparseMatMul, which is the same of matrices with many zeros,
- * and BatchMatMul V1 to V3 over leading dimensions. ops/kernel/product/gemm.c computes them; this file handles shapes,
- * broadcasting, and types that are computed in a wider type. */
+ * BatchMatMul V1 to V3 over leading dimensions, and products by constants that are kept in shorter types.
+ * ops/kernel/product/gemm.c computes them; this file handles shapes, broadcasting, and types that are computed in a
+ * wider type. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/widen.h>
@@ -27,7 +28,7 @@ typedef struct flavour {
 static flavour flavour_of(const tn_operation *op)
 {
   flavour f = { .op = tn_operation_type(op) };
-  f.matrices = strncmp(f.op, "Batch", 5) != 0;
+  f.matrices = strncmp(f.op, "Batch", 5) != 0 && strcmp(f.op, "_TnReducedBatchMatMul") != 0;
   f.broadcast = !f.matrices && strcmp(f.op, "BatchMatMul") != 0;
   f.across_a = tn__attr_bool(op, f.matrices ? "transpose_a" : "adj_x", false);
   f.across_b = tn__attr_bool(op, f.matrices ? "transpose_b" : "adj_y", false);
@@ -96,6 +97,7 @@ typedef struct product_state {
   tn__gemm_type type;
   tn_dtype wide;            /* the compute type */
   tn_dtype a, b, out;
+  tn__gemm_weights weights;      /* of a constant b */
   bool copy_a, copy_b, copy_out; /* copied through scratch: to widen, conjugate or narrow */
   tn__epilogue epilogue;         /* single products only */
 } product_state;
@@ -120,6 +122,9 @@ static tn_status product_create(const tn_operation *op, void **state, tn_error *
   tn_status st = tn__after_product_read(op, true, &s.epilogue, err);
   if (st != TN_OK) return st;
   if (!tn__gemm_type_of(s.wide, &s.type)) return tn__no_kernel(err, op, s.out);
+  tn_dtype weights = TN_FLOAT;
+  if (tn_operation_attr_type(op, "W", &weights, NULL) == TN_OK)
+    s.weights = weights == TN_INT8 ? TN__GEMM_INT8 : TN__GEMM_BFLOAT16;
   s.copy_a = s.a != s.wide || s.f.conjugate_a;
   s.copy_b = s.b != s.wide || s.f.conjugate_b;
   s.copy_out = s.out != s.wide;
@@ -155,20 +160,39 @@ static void batch_offsets(const tn__shape *out, const tn_view *in, int64_t *offs
 
 static tn_status pack_b(void *user, const tn_view *from, void *to, tn_error *err)
 {
-  (void)err;
-  tn__gemm_pack(user, from->data, to);
-  return TN_OK;
+  if (tn__gemm_pack(user, from->data, to)) return TN_OK;
+  return tn_error_set(err, TN_UNIMPLEMENTED, "weights of int8 have no infinity and no NaN");
 }
 
-/* Packs a constant B into panels once. Even a single row is multiplied faster by panels than by an unpacked B. */
-static void try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *s)
+static tn_status pack_as(tn_prepare_ctx *ctx, product_plan *p, tn__gemm_weights weights, tn_error *err)
 {
   tn__gemm_plan *g = &p->gemm;
-  if (p->batch != 1 || s->copy_b || ctx->inputs[1].count == 0) return;
+  g->weights = weights;
   tn__gemm_plan_choose(g);
-  uint64_t key = 0x6d61746d00000000u | (uint64_t)g->kernel->nr << 1 | (uint64_t)(g->b_col != 1);
-  if (tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_b, g, &p->packed, NULL) != TN_OK) p->packed = NULL;
+  uint64_t key = 0x6d61746d00000000u | (uint64_t)g->kernel->nr << 1 | (uint64_t)(g->b_col != 1) |
+                 (uint64_t)weights << 16;
+  tn_status st = tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_b, g, &p->packed, err);
+  if (st != TN_OK) {
+    p->packed = NULL;
+    g->weights = TN__GEMM_FULL;
+  }
   g->packed = p->packed != NULL;
+  return st;
+}
+
+/* Packs a constant B into panels once. Even a single row is multiplied faster by panels than by an unpacked B.
+ * Results do not depend on whether a float B is packed. They do on whether it is reduced: then lack of memory is an
+ * error. */
+static tn_status try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *s, tn_error *err)
+{
+  if (p->batch != 1 || s->copy_b || ctx->inputs[1].count == 0) return TN_OK;
+  if (s->weights != TN__GEMM_FULL) {
+    tn_status st = pack_as(ctx, p, s->weights, err);
+    if (st == TN_OK || (st != TN_UNIMPLEMENTED && st != TN_FAILED_PRECONDITION)) return st;
+    tn_error_clear(err);
+  }
+  (void)pack_as(ctx, p, TN__GEMM_FULL, NULL);
+  return TN_OK;
 }
 
 static size_t take(size_t *scratch, size_t bytes)
@@ -241,7 +265,8 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   }
   double terms = (double)p->gemm.m * (double)p->gemm.n * (double)p->gemm.k;
   p->gemm.serial = p->batch > 1 && terms < 1e6;
-  try_pack(ctx, p, s);
+  st = try_pack(ctx, p, s, err);
+  if (st != TN_OK) return st;
   tn__gemm_plan_choose(&p->gemm);
   lay_out(ctx, p, s, count);
   return TN_OK;
@@ -393,6 +418,10 @@ static const tn_kernel_def kernels[] = {
   PRODUCT_KERNEL("MatMul", "T=bfloat16|half|float|double|int32|int64|complex64|complex128", "matmul_cpu"),
   PRODUCT_KERNEL("SparseMatMul", NULL, "sparse_matmul_cpu"),
   PRODUCT_KERNEL("_TnMatMul", "T=float", "fused_matmul_cpu"),
+  PRODUCT_KERNEL("_TnReducedMatMul", "T=float,W=bfloat16", "matmul_bf16_weights_cpu"),
+  PRODUCT_KERNEL("_TnReducedMatMul", "T=float,W=int8", "matmul_int8_weights_cpu"),
+  PRODUCT_KERNEL("_TnReducedBatchMatMul", "T=float,W=bfloat16", "batch_matmul_bf16_weights_cpu"),
+  PRODUCT_KERNEL("_TnReducedBatchMatMul", "T=float,W=int8", "batch_matmul_int8_weights_cpu"),
 };
 
 TN_OP_FAMILY(matmul)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with an epilogue: _TnConv2D, _TnDepthwiseConv2D, _TnMatMul. Graphs never contain them; the planner's
  * "fuse" pass creates them (ops/rewrite/fuse.c), so that a library's kernel can do everything in one pass over the
- * result.
+ * result. Products whose right operand is a constant that is kept in a shorter type W: _TnReducedMatMul,
+ * _TnReducedBatchMatMul. The "weights" pass creates them (ops/rewrite/reduce_weights.c). Their inputs are float: a
+ * kernel converts the constant when it packs it, and uses it as it is if W cannot represent it.
  *
  * Their kernels are those of the plain ops, which support epilogues (ops/kernel/product/after_product.h). */
 #include <core/graph/graph_internal.h>
@@ -14,7 +16,8 @@ static const char *base_op(const tn_operation *op)
 {
   const char *type = tn_operation_type(op);
   if (strcmp(type, "_TnConv2D") == 0) return "Conv2D";
-  return strcmp(type, "_TnMatMul") == 0 ? "MatMul" : "DepthwiseConv2dNative";
+  if (strcmp(type, "_TnReducedBatchMatMul") == 0) return "BatchMatMulV2";
+  return strcmp(type, "_TnDepthwiseConv2D") == 0 ? "DepthwiseConv2dNative" : "MatMul";
 }
 
 /* Infers the shape with the plain op's shape function, which reads inputs 0 and 1 and attributes of the same names. */
@@ -38,6 +41,13 @@ static const tn_op_def ops[] = {
   FUSED_OP("_TnMatMul", "a: T, b: T", "product: T",
            "T: {float}; num_args: int >= 0; transpose_a: bool = false; transpose_b: bool = false; " TN__EPILOGUE_ATTRS,
            "MatMul fused with the operations after it"),
+  FUSED_OP("_TnReducedMatMul", "a: T, b: T", "product: T",
+           "T: {float}; W: {bfloat16, int8}; num_args: int >= 0; transpose_a: bool = false; "
+           "transpose_b: bool = false; " TN__EPILOGUE_ATTRS,
+           "_TnMatMul with a constant b that is kept in type W"),
+  FUSED_OP("_TnReducedBatchMatMul", "x: T, y: T", "output: T",
+           "T: {float}; W: {bfloat16, int8}; num_args: int >= 0; adj_x: bool = false; adj_y: bool = false; "
+           TN__EPILOGUE_ATTRS, "BatchMatMulV2 with a constant matrix y that is kept in type W"),
 };
 
 TN_OP_FAMILY_WITHOUT_KERNELS(fused)

@@ -31,6 +31,7 @@ static const pass passes[] = {
   { "activation", "fuses the steps of swish, hard swish, hard sigmoid, mish and GELU into one node", NULL, false },
   { "fuse", "fuses biases, residuals and activations into the preceding product", NULL, false },
   { "elementwise", "fuses chains of elementwise operations into one node", NULL, true },
+  { "weights", "keeps constants of products in the type of the option weights", NULL, false },
 };
 
 #define N_PASSES (sizeof passes / sizeof *passes)

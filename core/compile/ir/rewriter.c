@@ -3,6 +3,7 @@
  * walk that offers them nodes. New operations are added to ir->extra, a graph of the plan's own; their inputs refer to
  * the program's graph. */
 #include <core/compile/ir/passes.h>
+#include <core/graph/graph_structs.h>
 #include <string.h>
 
 #define MAX_TURNS 16 /* maximum walks of one pass over the nodes, in case rewrites undo each other */
@@ -42,6 +43,11 @@ uint32_t tn_rewrite_producer(const tn_rewriter *rw, uint32_t value, uint32_t *in
 }
 
 tn_bool tn_rewrite_cpu_only(const tn_rewriter *rw) { return rw->ir->spec->cpu_only; }
+
+tn_dtype tn_rewrite_weights(const tn_rewriter *rw)
+{
+  return rw->ir->spec->weights != 0 ? rw->ir->spec->weights : TN_FLOAT;
+}
 
 uint32_t tn_rewrite_n_uses(const tn_rewriter *rw, uint32_t value)
 {
@@ -105,7 +111,7 @@ tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t
   return b;
 }
 
-/* Without memory the attribute is left out, and the new operation is not valid. */
+/* Without memory finishing the operation fails: an attribute that is left out could have a default. */
 static void copy_strings(tn_operation_builder *b, const tn_operation *from, const char *name)
 {
   const char *text;
@@ -118,6 +124,7 @@ static void copy_strings(tn_operation_builder *b, const tn_operation *from, cons
     items[i] = text;
   }
   if (items != NULL && sizes != NULL) tn_operation_set_strings(b, name, items, sizes, n);
+  else tn__no_memory(&b->error, "operation builder", n * sizeof *items);
   tn__free(items, (n + 1) * sizeof *items);
   tn__free(sizes, (n + 1) * sizeof *sizes);
 }

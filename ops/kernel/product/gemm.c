@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/poll.h>
+#include <ops/kernel/product/weights.h>
 #include <string.h>
 
 #define MR TN__GEMM_MR
@@ -14,6 +15,7 @@
 #define FEW_ROWS 16             /* copying B into panels pays off only above this */
 #define FEW_TERMS 16
 #define FEW_BLOCKS 16
+#define NEAR_TERMS 2048
 #define SERIAL_NS 8000.0
 #define ROWS_TO_CUT 32          /* minimum rows of A for cutting by rows, so that each part has some groups */
 #define NEAR_BYTES (384 << 10)  /* maximum size of a B that each thread reads whole: leaves room in its L2 cache */
@@ -38,7 +40,9 @@ static double ns_per_term(tn__gemm_type type)
 
 void tn__gemm_plan_choose(tn__gemm_plan *p)
 {
-  p->kernel = tn__gemm_kernel_find(p->type, p->n, p->reproducible);
+  p->kernel = p->weights == TN__GEMM_FULL
+                  ? tn__gemm_kernel_find(p->type, p->n, p->reproducible)
+                  : tn__gemm_kernel_reduced(p->weights, tn__gemm_variant_find(p->type, p->n, p->reproducible));
   p->k_chunk = p->n_chunk = 0;
   p->scratch = 0;
   p->cost_ns = 30 + (double)p->m * (double)p->n * (double)p->k * ns_per_term(p->type);
@@ -121,17 +125,48 @@ static void copy_panel(const tn__gemm_plan *p, const char *b, int64_t column, in
 #undef COPY
 }
 
-size_t tn__gemm_packed_bytes(const tn__gemm_plan *p)
+/* Panels of int8 are followed by the scales of their columns. */
+static size_t scales_at(const tn__gemm_plan *p)
 {
-  return (size_t)(round_up(p->n, p->kernel->nr) * p->k) * p->kernel->element;
+  return (size_t)round_up(round_up(p->n, p->kernel->nr) * p->k, TN__GEMM_LINE);
 }
 
-void tn__gemm_pack(const tn__gemm_plan *p, const void *b, void *to)
+size_t tn__gemm_packed_bytes(const tn__gemm_plan *p)
+{
+  int64_t columns = round_up(p->n, p->kernel->nr);
+  if (p->weights == TN__GEMM_INT8) return scales_at(p) + (size_t)columns * sizeof(float);
+  return (size_t)(columns * p->k) * p->kernel->weight;
+}
+
+/* Converts a panel piece by piece. The pieces are few enough for the stack. */
+static void reduce_panel(const tn__gemm_plan *p, const void *b, int64_t column, const float *scales, char *to)
+{
+  _Alignas(64) char line[KC * TN__GEMM_LINE];
+  const int64_t nr = p->kernel->nr;
+  for (int64_t term = 0; term < p->k; term += KC) {
+    const int64_t terms = least(KC, p->k - term);
+    copy_panel(p, b, column, term, terms, line);
+    void *at = to + (size_t)(term * nr) * p->kernel->weight;
+    if (p->weights == TN__GEMM_INT8) tn__weights_to_int8((const float *)line, terms, nr, scales, at);
+    else tn__weights_to_bfloat16((const float *)line, terms * nr, at);
+  }
+}
+
+bool tn__gemm_pack(const tn__gemm_plan *p, const void *b, void *to)
 {
   int64_t nr = p->kernel->nr;
+  float *scales = (float *)((char *)to + (p->weights == TN__GEMM_INT8 ? scales_at(p) : 0));
   tn__poll poll = tn__poll_here();
-  for (int64_t j = 0; j < p->n && !tn__poll_over(&poll, p->k * nr); j += nr)
-    copy_panel(p, b, j, 0, p->k, (char *)to + (size_t)(j * p->k) * p->kernel->element);
+  if (p->weights == TN__GEMM_INT8) {
+    memset(scales, 0, (size_t)round_up(p->n, nr) * sizeof *scales);
+    if (!tn__weights_scales(b, p->k, p->n, p->b_row, p->b_col, scales)) return false;
+  }
+  for (int64_t j = 0; j < p->n && !tn__poll_over(&poll, p->k * nr); j += nr) {
+    char *panel = (char *)to + (size_t)(j * p->k) * p->kernel->weight;
+    if (p->weights == TN__GEMM_FULL) copy_panel(p, b, j, 0, p->k, panel);
+    else reduce_panel(p, b, j, scales + j, panel);
+  }
+  return true;
 }
 
 /* ---- rows of A ---- */
@@ -230,6 +265,7 @@ typedef struct run {
   const char *a, *b;
   char *c;
   const tn__gemm_then *then;     /* or NULL */
+  const float *scales;           /* of the columns of int8 weights, or NULL */
   char *chunk;                   /* panels of the chunk in scratch, or NULL */
   int64_t k_begin, k_end;        /* the chunk's terms; n_begin, n_end: its columns */
   int64_t n_begin, n_end;
@@ -251,12 +287,13 @@ static void run_tile(const tn__gemm_kernel *kernel, tn__gemm_tile *t)
   const size_t at = (size_t)(t->column + all - part) * size, bytes = (size_t)part * size;
   edge.column = 0;
   edge.columns = nr;
-  edge.b = (const char *)t->b + (size_t)((all - part) / nr * t->panel) * size;
+  edge.b = (const char *)t->b + (size_t)((all - part) / nr * t->panel) * kernel->weight;
   for (int i = 0; i < t->rows; i++) {
     edge.c[i] = room + i * TN__GEMM_LINE;
     if (!t->first) memcpy(edge.c[i], (const char *)t->c[i] + at, bytes);
   }
   if (t->bias != NULL) edge.bias = memcpy(room + MR * TN__GEMM_LINE, (const char *)t->bias + at, bytes);
+  if (t->scales != NULL) edge.scales = (const char *)t->scales + at; /* padded to whole panels */
   kernel->run(&edge);
   for (int i = 0; i < t->rows; i++) memcpy((char *)t->c[i] + at, edge.c[i], bytes);
 }
@@ -300,8 +337,9 @@ static void sweep(const run *r, tn__gemm_tile *t, const source *s, int64_t colum
 {
   const tn__gemm_kernel *kernel = r->plan->kernel;
   const int64_t nr = kernel->nr, edge = s->padded ? 0 : (end - column) % nr;
-  t->finish = last && r->then != NULL;
-  if (t->finish) {
+  t->finish = last && (r->then != NULL || r->scales != NULL);
+  t->scales = r->scales;
+  if (t->finish && r->then != NULL) {
     t->bias = r->then->bias;
     t->clamp = (uint8_t)r->then->clamp;
   }
@@ -312,7 +350,7 @@ static void sweep(const run *r, tn__gemm_tile *t, const source *s, int64_t colum
   t->columns = end - column - edge;
   if (t->columns > 0) run_tile(kernel, t);
   if (edge == 0) return;
-  t->b = s->at + (size_t)(t->columns / nr * s->panel) * kernel->element;
+  t->b = s->at + (size_t)(t->columns / nr * s->panel) * kernel->weight;
   t->column = end - edge;
   t->columns = edge;
   edge_tile(r, t, s);
@@ -336,7 +374,7 @@ static const char *next_block(const run *r, const source *s, int64_t row_end, in
                               int64_t column_end)
 {
   const tn__gemm_plan *p = r->plan;
-  const size_t size = p->kernel->element;
+  const size_t size = p->kernel->weight;
   if (!p->packed || r->chunk != NULL) return NULL;
   if (s->term + terms < p->k) return s->at + (size_t)(terms * s->row) * size;
   if (row_end < p->m) return s->term == 0 ? NULL : s->at - (size_t)(s->term * s->row) * size;
@@ -351,11 +389,11 @@ static void fetch_slice(tn__gemm_tile *t, const run *r, const source *s, const c
   const tn__gemm_kernel *kernel = r->plan->kernel;
   t->next = NULL;
   if (next == NULL) return;
-  const int64_t line = kernel->nr * (int64_t)kernel->element, step = (line + groups - 1) / groups;
+  const int64_t line = kernel->nr * (int64_t)kernel->weight, step = (line + groups - 1) / groups;
   const int64_t begin = group * step * terms;
   if (begin < line * terms) t->next = next + begin;
   t->next_step = step;
-  t->next_panel = s->panel * (int64_t)kernel->element;
+  t->next_panel = s->panel * (int64_t)kernel->weight;
 }
 
 /* Multiplies rows, group by group, by `terms` terms and the given columns of s. */
@@ -377,7 +415,7 @@ static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms
     source from = *s;
     for (int64_t done = 0; done < terms; done += t.terms) {
       from.term = s->term + done;
-      from.at = s->at + (size_t)(done * s->row) * size;
+      from.at = s->at + (size_t)(done * s->row) * p->kernel->weight;
       t.terms = terms; /* of rows in memory */
       if (p->rows != NULL) t.terms = p->rows(r->a, row, t.rows, from.term, terms - done, room, t.a, &t.step);
       else rows_in_memory(p, r->a, row, t.rows, row_end, from.term, terms, room, &g, t.a, &t.step);
@@ -415,7 +453,7 @@ static void sweep_windows(const run *r, int64_t group, int64_t group_end, const 
       t.c[i] = r->c + (size_t)(w.c[i] * p->c_row) * size;
     }
     source from = *s;
-    from.at += (size_t)(w.b * s->row) * size;
+    from.at += (size_t)(w.b * s->row) * p->kernel->weight;
     sweep(r, &t, &from, column, column_end, true);
     follow(r, &t, column, column_end);
   }
@@ -425,7 +463,7 @@ static void sweep_windows(const run *r, int64_t group, int64_t group_end, const 
 static source source_of(const run *r, int64_t term, int64_t column)
 {
   const tn__gemm_plan *p = r->plan;
-  size_t size = p->kernel->element;
+  size_t size = p->kernel->weight;
   int64_t nr = p->kernel->nr;
   if (r->chunk != NULL) {
     int64_t panel = (r->k_end - r->k_begin) * nr, first = (column - r->n_begin) / nr;
@@ -444,10 +482,18 @@ static bool by_lines(const tn__gemm_plan *p)
   return p->m == 1 && !p->packed && p->k_chunk == 0 && p->k * p->n > LOCAL_BYTES / 2;
 }
 
+/* The number of terms at a time. A few rows stay in the L1 cache whole; panels of reduced weights are then read from
+ * one end to the other. */
+static int64_t terms_at_once(const tn__gemm_plan *p)
+{
+  if (by_lines(p)) return FEW_TERMS;
+  return p->weights != TN__GEMM_FULL && p->m <= 2 && p->rows == NULL && p->a_col == 1 ? NEAR_TERMS : KC;
+}
+
 static void run_rows(const run *r, int64_t row, int64_t row_end, int64_t column, int64_t column_end)
 {
   tn__poll poll = tn__poll_here();
-  int64_t some = by_lines(r->plan) ? FEW_TERMS : KC, some_ns = (row_end - row) * (column_end - column) * some / 16;
+  int64_t some = terms_at_once(r->plan), some_ns = (row_end - row) * (column_end - column) * some / 16;
   for (int64_t term = r->k_begin; term < r->k_end && !tn__poll_over(&poll, some_ns); term += some) {
     source s = source_of(r, term, column);
     sweep_rows(r, row, row_end, least(some, r->k_end - term), &s, column, column_end);
@@ -518,7 +564,7 @@ static void row_part(void *user, int64_t begin, int64_t end)
 static bool by_rows(const run *r)
 {
   const tn__gemm_plan *p = r->plan;
-  int64_t bytes = p->k * (r->n_end - r->n_begin) * (int64_t)p->kernel->element;
+  int64_t bytes = p->k * (r->n_end - r->n_begin) * (int64_t)p->kernel->weight;
   bool across = p->rows == NULL && p->a_col != 1;
   return p->windows == NULL && p->m >= ROWS_TO_CUT && (across || bytes <= NEAR_BYTES);
 }
@@ -543,7 +589,7 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
   const tn__gemm_plan *p = r->plan;
   int64_t nr = p->kernel->nr, width = r->n_end - r->n_begin;
   int64_t together = p->windows != NULL && p->k > KC ? p->k : KC;
-  r->column_block = round_up(LOCAL_BYTES / (together * (int64_t)p->kernel->element) + 1 - nr / 2, nr);
+  r->column_block = round_up(LOCAL_BYTES / (together * (int64_t)p->kernel->weight) + 1 - nr / 2, nr);
   if (r->column_block < nr) r->column_block = nr;
   if (by_lines(p)) r->column_block = round_up(4096 / (int64_t)p->kernel->element * 4, nr);
   r->group_block = p->windows != NULL ? 8 : 24;
@@ -602,6 +648,7 @@ void tn__gemm_run_then(const tn__gemm_plan *p, tn_kernel_ctx *ctx, const void *a
 {
   if (p->m == 0 || p->n == 0) return;
   run r = { .plan = p, .a = a, .b = b, .c = c, .then = then, .k_end = p->k, .n_end = p->n };
+  if (p->weights == TN__GEMM_INT8) r.scales = (const float *)((const char *)b + scales_at(p));
   r.groups = p->windows != NULL ? p->groups : tn__gemm_groups(p, p->m);
   if (p->k == 0)
     run_nothing(&r);

@@ -65,8 +65,12 @@ struct tn__gemm_then {
 
 typedef struct tn__gemm_kernel tn__gemm_kernel;
 
-/* The caller sets sizes, strides (in elements), rows or windows, packed, serial and reproducible. tn__gemm_plan_choose
- * sets the rest, except `groups`. */
+/* How a packed B of float is stored (weights.h has the conversions). A number of int8 counts multiples of its column's
+ * scale; sums are multiplied by the scale at their end. Results do not depend on the number of rows. */
+typedef enum tn__gemm_weights { TN__GEMM_FULL, TN__GEMM_BFLOAT16, TN__GEMM_INT8 } tn__gemm_weights;
+
+/* The caller sets sizes, strides (in elements), rows or windows, packed, weights, serial and reproducible.
+ * tn__gemm_plan_choose sets the rest, except `groups`. */
 typedef struct tn__gemm_plan {
   tn__gemm_type type;
   int64_t m, n, k;      /* may be 0 */
@@ -77,6 +81,7 @@ typedef struct tn__gemm_plan {
   tn__gemm_windows windows; /* alternative to `rows`, or NULL */
   int64_t groups;           /* of windows; depends on the kernel, so the caller sets it after _choose */
   bool packed;          /* B is a copy made by tn__gemm_pack */
+  tn__gemm_weights weights; /* of the packed copy; not TN__GEMM_FULL only with TN__GEMM_F32 */
   bool serial;          /* run on the calling thread, without scratch: one of many small products */
   bool reproducible;    /* as in tn_kernel_ctx */
 
@@ -96,9 +101,10 @@ int64_t tn__gemm_group_begin(const tn__gemm_plan *plan, int64_t rows, int64_t gr
 /* The size of the next group if `left` rows are left. */
 int tn__gemm_group_rows(const tn__gemm_plan *plan, int64_t left);
 
-/* Size in bytes of a copy of B in panels, and the function that makes it. */
+/* Size in bytes of a copy of B in panels, and the function that makes it. False if the weights cannot be reduced: int8
+ * has no infinity and no NaN. */
 size_t tn__gemm_packed_bytes(const tn__gemm_plan *plan);
-void tn__gemm_pack(const tn__gemm_plan *plan, const void *b, void *to);
+bool tn__gemm_pack(const tn__gemm_plan *plan, const void *b, void *to);
 
 /* Runs a plan. If the plan has `rows` or `windows`, a is passed to them as `user`. ctx may be NULL for a serial
  * plan. */

@@ -14,6 +14,8 @@
  * FLAT      optional, see below
  * FINISH    defined if tiles can be finished (bias and clamp); REAL is then float
  * LARGER(a, b), SMALLER(a, b)  optional: of two vectors; b if either is NaN
+ * WEIGHT    optional: type of B's elements if it is not REAL, and WIDEN(from), which loads a vector of them as REAL
+ * SCALES    defined if final sums are multiplied by a number for each column
  *
  * A tile is up to ROWS rows by one panel, two rows by two panels, or one row by four. Its sums stay in registers
  * while all terms are added. */
@@ -38,6 +40,13 @@
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#ifdef WEIGHT
+#define REDUCED
+#else
+#define WEIGHT REAL
+#define WIDEN(from) NAME(load)(from)
 #endif
 
 typedef REAL NAME(vec) __attribute__((vector_size(VBYTES)));
@@ -87,12 +96,21 @@ INLINE NAME(vec) NAME(turn)(NAME(vec) v)
 #endif
 
 /* Adds one term: a row of B's panels times one number of each row of A. */
-INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, int64_t at, const REAL *b,
+INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, int64_t at, const WEIGHT *b,
                        int64_t panel, NAME(vec) sum[][4 * VECTORS], NAME(vec) sum_im[][4 * VECTORS])
 {
   NAME(vec) line[4 * VECTORS];
+#ifdef REDUCED
+  /* A converted vector needs a register. With one row it is used once, at once. */
+  if (rows == 1) {
+    UNROLL
+    for (int v = 0; v < vectors; v++)
+      sum[0][v] = (NAME(vec))MADD(WIDEN(b + v / VECTORS * panel + v % VECTORS * LANES), a[0][at], sum[0][v]);
+    return;
+  }
+#endif
   UNROLL
-  for (int v = 0; v < vectors; v++) line[v] = NAME(load)(b + v / VECTORS * panel + v % VECTORS * LANES);
+  for (int v = 0; v < vectors; v++) line[v] = (NAME(vec))WIDEN(b + v / VECTORS * panel + v % VECTORS * LANES);
   UNROLL
   for (int i = 0; i < rows; i++) {
     const REAL re = a[i][at];
@@ -109,7 +127,7 @@ INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, 
 /* Adds all terms. If a term takes long enough (FLAT), runs are traversed without a branch at their ends, because
  * that branch would be mispredicted for short runs. */
 INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *tile, const REAL *const *a,
-                        const REAL *b, const char *next, NAME(vec) sum[][4 * VECTORS],
+                        const WEIGHT *b, const char *next, NAME(vec) sum[][4 * VECTORS],
                         NAME(vec) sum_im[][4 * VECTORS])
 {
 #ifndef FLAT
@@ -121,7 +139,7 @@ INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *
   const int64_t a_inner = tile->a_inner * PARTS, b_inner = tile->b_inner * b_row;
   for (int64_t outer = 0; outer < tile->outer; outer++) {
     int64_t at = outer * tile->a_outer * PARTS;
-    const REAL *from = b + outer * tile->b_outer * b_row;
+    const WEIGHT *from = b + outer * tile->b_outer * b_row;
 #ifdef FLAT
     const int64_t a_jump = a_inner - terms * step, b_jump = b_inner - terms * b_row;
     for (int64_t all = tile->inner * terms, left = terms; all > 0; all--) {
@@ -134,7 +152,7 @@ INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *
     }
 #else
     for (int64_t inner = 0; inner < tile->inner; inner++) {
-      const REAL *line = from + inner * b_inner;
+      const WEIGHT *line = from + inner * b_inner;
       int64_t to = at + inner * a_inner;
       for (int64_t t = 0; t < terms; t++, to += step, line += b_row, next += next_step) {
         if (rows > 2) __builtin_prefetch(next, 0, 2);
@@ -166,11 +184,19 @@ INLINE NAME(vec) NAME(smaller)(NAME(vec) a, NAME(vec) b)
 }
 #endif
 
-/* Applies bias and clamp to a tile's final sums. NaN stays NaN. */
+/* Applies scales, bias and clamp to a tile's final sums. NaN stays NaN. */
 INLINE void NAME(finish)(const int rows, const int vectors, const tn__gemm_tile *tile, int64_t column, int64_t left,
                          NAME(vec) sum[][4 * VECTORS])
 {
   const NAME(vec) zero = { 0 }, six = zero + 6;
+#ifdef SCALES
+  UNROLL
+  for (int v = 0; v < vectors; v++) {
+    NAME(vec) scale = NAME(load)((const REAL *)tile->scales + column + v * LANES);
+    UNROLL
+    for (int i = 0; i < rows; i++) sum[i][v] *= scale;
+  }
+#endif
   if (tile->bias != NULL) {
     const REAL *bias = (const REAL *)tile->bias + column;
     UNROLL
@@ -200,7 +226,7 @@ INLINE void NAME(finish)(const int rows, const int vectors, const tn__gemm_tile 
 INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *tile, int64_t column, int64_t count)
 {
   const REAL *a[ROWS];
-  const REAL *b = (const REAL *)tile->b + (column - tile->column) / NR * tile->panel * PARTS;
+  const WEIGHT *b = (const WEIGHT *)tile->b + (column - tile->column) / NR * tile->panel * PARTS;
   const char *next = tile->next == NULL ? NULL : tile->next + (column - tile->column) / NR * tile->next_panel;
   const int vectors = VECTORS * panels;
   UNROLL
@@ -292,7 +318,8 @@ static void NAME(tile)(int rows, int panels, int64_t terms, const void *const *a
   NAME(run)(&t);
 }
 
-static const tn__gemm_kernel NAME(kernel) = { NAME(run), NAME(tile), PARTS * sizeof(REAL), ROWS, NR, PARTIAL };
+static const tn__gemm_kernel NAME(kernel) = { NAME(run), NAME(tile), PARTS * sizeof(REAL),
+                                              PARTS * sizeof(WEIGHT), ROWS, NR, PARTIAL };
 
 #undef NAME2
 #undef NAME1
@@ -321,3 +348,7 @@ static const tn__gemm_kernel NAME(kernel) = { NAME(run), NAME(tile), PARTS * siz
 #undef FLAT
 #undef LARGER
 #undef SMALLER
+#undef WEIGHT
+#undef REDUCED
+#undef WIDEN
+#undef SCALES

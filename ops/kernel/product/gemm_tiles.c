@@ -208,6 +208,8 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define SMALLER(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
 #include <ops/kernel/product/gemm_tile.h>
 
+#define WIDE(kernel) &kernel
+
 /* True if n columns use the wide panels well enough. */
 static bool fits(const tn__gemm_kernel *wide, int64_t n)
 {
@@ -215,39 +217,50 @@ static bool fits(const tn__gemm_kernel *wide, int64_t n)
   return n >= 4 * wide->nr || over == 0 || over > wide->nr / 2;
 }
 
-static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n, bool reproducible)
+static tn__gemm_variant wider(tn__gemm_type type, int64_t n, bool reproducible)
 {
   static const tn__gemm_kernel *const avx2[] = { &kernel_f32_avx2, &kernel_f64_avx2, &kernel_i32_avx2,
                                                  NULL, /* AVX2 has no 64-bit multiplication */
                                                  &kernel_c64_avx2, &kernel_c128_avx2 };
   int vectors = tn__vectors_for(reproducible);
-  if (vectors == TN__BASELINE) return NULL;
+  if (vectors == TN__BASELINE) return TN__GEMM_BASELINE;
   bool fused = vectors == TN__FUSED_AVX2 || vectors == TN__FUSED_AVX512;
   if (vectors == TN__FUSED_AVX512 && type == TN__GEMM_F32) {
     /* A half-width panel costs more than half: rows of A are loaded just as often. */
     bool half = n <= kernel_f32_half.nr || (n > kernel_f32_avx512.nr && n <= 3 * kernel_f32_half.nr);
-    return half ? &kernel_f32_half : &kernel_f32_avx512;
+    return half ? TN__GEMM_HALF : TN__GEMM_AVX512;
   }
-  if (avx2[type] == NULL || !fits(avx2[type], n)) return NULL;
-  if (fused && type == TN__GEMM_F32) return &kernel_f32_fused;
-  if (fused && type == TN__GEMM_F64)
-    return vectors == TN__FUSED_AVX512 ? &kernel_f64_avx512 : &kernel_f64_fused;
-  return avx2[type];
+  if (avx2[type] == NULL || !fits(avx2[type], n)) return TN__GEMM_BASELINE;
+  if (fused && type == TN__GEMM_F32) return TN__GEMM_FUSED;
+  if (fused && type == TN__GEMM_F64) return vectors == TN__FUSED_AVX512 ? TN__GEMM_AVX512 : TN__GEMM_FUSED;
+  return TN__GEMM_AVX2;
 }
 #else
-static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n, bool reproducible)
+#define WIDE(kernel) NULL
+static tn__gemm_variant wider(tn__gemm_type type, int64_t n, bool reproducible)
 {
   (void)type, (void)n, (void)reproducible;
-  return NULL;
+  return TN__GEMM_BASELINE;
 }
 #endif
 
+tn__gemm_variant tn__gemm_variant_find(tn__gemm_type type, int64_t n, bool reproducible)
+{
+  return wider(type, n, reproducible);
+}
+
 const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n, bool reproducible)
 {
-  static const tn__gemm_kernel *const base[] = { &kernel_f32, &kernel_f64, &kernel_i32,
-                                                 &kernel_i64, &kernel_c64, &kernel_c128 };
-  const tn__gemm_kernel *kernel = wider(type, n, reproducible);
-  return kernel != NULL ? kernel : base[type];
+  static const tn__gemm_kernel *const kernels[][TN__GEMM_VARIANTS] = {
+    [TN__GEMM_F32] = { &kernel_f32, WIDE(kernel_f32_avx2), WIDE(kernel_f32_fused), WIDE(kernel_f32_avx512),
+                       WIDE(kernel_f32_half) },
+    [TN__GEMM_F64] = { &kernel_f64, WIDE(kernel_f64_avx2), WIDE(kernel_f64_fused), WIDE(kernel_f64_avx512) },
+    [TN__GEMM_I32] = { &kernel_i32, WIDE(kernel_i32_avx2) },
+    [TN__GEMM_I64] = { &kernel_i64 },
+    [TN__GEMM_C64] = { &kernel_c64, WIDE(kernel_c64_avx2) },
+    [TN__GEMM_C128] = { &kernel_c128, WIDE(kernel_c128_avx2) },
+  };
+  return kernels[type][wider(type, n, reproducible)];
 }
 
 #if defined(__clang__)

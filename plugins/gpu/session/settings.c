@@ -165,6 +165,15 @@ static tn_status check_reproducible(const tn_session_options *o, tn_error *err)
                       "option reproducible: runtime 'gpu' does not give the same bits on every device");
 }
 
+static tn_status check_weights(const tn_session_options *o, tn_error *err)
+{
+  const char *weights;
+  tn_status st = tn_session_options_get_string(o, "weights", &weights, err);
+  if (st != TN_OK || strcmp(weights, "float32") == 0) return st;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option weights is '%.80s': runtime 'gpu' keeps weights in float32",
+                      weights);
+}
+
 static tn_status read_all(const tn_session_options *o, request *r, tn_error *err)
 {
   *r = (request){ 0 };
@@ -182,6 +191,7 @@ static tn_status read_all(const tn_session_options *o, request *r, tn_error *err
   if (st == TN_OK && r->platform != NULL && *r->platform == '\0')
     st = refuse("platform", r->platform, "a part of a platform's name", err);
   if (st == TN_OK) st = check_reproducible(o, err);
+  if (st == TN_OK) st = check_weights(o, err);
   if (st == TN_OK) st = read_fraction(o, &r->fraction, err);
   if (st == TN_OK) st = tn_session_options_get_int(o, "memory_limit_bytes", &r->total, err);
   r->gpus = hides_gpus(o) ? 0 : count_of(o, "GPU", -1);
