@@ -43,7 +43,6 @@ TN_OPS_FILES = \
   ops/rewrite/fuse_softmax.c \
   ops/rewrite/sizes.c \
   ops/rewrite/fused.c \
-  ops/rewrite/reduce_weights.c \
   ops/sparse/sparse_cross.c \
   ops/sparse/sparse_dense.c \
   ops/sparse/sparse_fill.c \
@@ -140,6 +139,7 @@ TN_OPS_LOOP_FILES = \
   ops/math/matmul.c \
   ops/math/population_count.c \
   ops/math/reduce.c \
+  ops/math/reduce_weights.c \
   ops/math/scan.c \
   ops/math/special.c \
   ops/nn/activation.c \
@@ -357,6 +357,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/product/gemm_tile.h \
   ops/kernel/product/gemm_tiles.c \
   ops/kernel/product/gemm_tiles_reduced.c \
+  ops/kernel/product/pack_right.c \
+  ops/kernel/product/pack_right.h \
   ops/kernel/product/product_loops.c \
   ops/kernel/product/product_loops.h \
   ops/kernel/product/weights.c \

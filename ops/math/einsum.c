@@ -10,7 +10,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
 #include <ops/kernel/poll.h>
-#include <ops/kernel/product/gemm.h>
+#include <ops/kernel/product/pack_right.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/reduce/reduce_plan.h>
 #include <ops/math/equation.h>
@@ -55,6 +55,7 @@ typedef struct einsum_plan {
   operand_plan in[2];
   int32_t first;         /* the operand on the left of the matrix product */
   tn__gemm_plan gemm;
+  const void *packed;    /* the constant right operand in panels, or NULL */
   int64_t batch;
   tn__index_group batches; /* merged to as few indices as possible; steps of left, right and output */
   int64_t line_steps[2]; /* distance between terms, by operand */
@@ -67,6 +68,7 @@ typedef struct einsum_state {
   tn__equation equation;
   tn_dtype dtype, wide;
   tn__gemm_type type;
+  tn__gemm_weights weights; /* of a constant right operand */
 } einsum_state;
 
 static tn_status einsum_create(const tn_operation *op, void **state, tn_error *err)
@@ -76,6 +78,7 @@ static tn_status einsum_create(const tn_operation *op, void **state, tn_error *e
   if (s == NULL) return tn__no_memory(err, "einsum", sizeof *s);
   s->dtype = tn_operation_output_dtype(op, 0);
   s->wide = tn__wide_dtype(s->dtype);
+  s->weights = tn__weights_of(op);
   tn_status st = tn__equation_read(op, &s->equation, err);
   if (st == TN_OK && !tn__gemm_type_of(s->wide, &s->type)) st = tn__no_kernel(err, op, s->dtype);
   if (st == TN_OK)
@@ -288,9 +291,6 @@ static void plan_gemm(einsum_plan *p, kind *kinds, tn__gemm_type type, tn_dtype 
   tn__group_is_one(&kinds[row], OUT, &g->c_row);
   set_batches(p, &kinds[BATCH], (const int[]){ left, right, OUT });
   g->serial = p->batch > 1 && (double)g->m * (double)g->n * (double)g->k < 1e6;
-  tn__gemm_plan_choose(g);
-  p->at_gemm = *scratch;
-  *scratch += tn__round_up(g->scratch, TN_ALIGN);
 }
 
 /* ---- the output ---- */
@@ -357,7 +357,9 @@ static void plan_product(einsum_plan *p, tn__indices *x, const einsum_state *s, 
   kind kinds[KINDS];
   sort_kinds(x, kinds);
   p->lines = goes_by_lines(kinds);
-  p->dots = !p->lines && goes_by_dots(kinds);
+  /* A row has the same bits as one of many rows, which needs the same weights. */
+  bool reduced = s->weights != TN__GEMM_FULL && kinds[COLUMN].count > 1;
+  p->dots = !p->lines && !reduced && goes_by_dots(kinds);
   p->count = kinds[BATCH].count * kinds[ROW].count * kinds[COLUMN].count;
   plan_output(p, x, kinds, s);
   if (p->lines)
@@ -368,6 +370,22 @@ static void plan_product(einsum_plan *p, tn__indices *x, const einsum_state *s, 
     plan_gemm(p, kinds, s->type, s->wide, scratch);
   if (s->dtype != s->wide || p->arranges) p->at_product = take(scratch, p->count, s->wide);
   if (s->dtype != s->wide && p->arranges) p->at_narrow = take(scratch, p->count, s->dtype);
+}
+
+/* Chooses the product's kernel. A constant right operand is packed once if it needs no other step. */
+static tn_status choose_product(tn_prepare_ctx *ctx, einsum_plan *p, size_t *scratch, tn_error *err)
+{
+  const einsum_state *s = ctx->state;
+  const operand_plan *o = &p->in[B];
+  tn_status st = TN_OK;
+  if (p->lines || p->dots) return TN_OK;
+  if (p->first == A && p->batch == 1 && !o->gathers && o->sums == NULL && !o->widens && !o->orders)
+    st = tn__pack_right(ctx, &p->gemm, s->weights, &p->packed, err);
+  else
+    tn__gemm_plan_choose(&p->gemm);
+  p->at_gemm = *scratch;
+  *scratch += tn__round_up(p->gemm.scratch, TN_ALIGN);
+  return st;
 }
 
 /* Plans an equation with one operand: sums, then reordering of its indices. */
@@ -400,7 +418,11 @@ static tn_status plan_all(tn_prepare_ctx *ctx, einsum_plan *p, tn__indices *x, t
     size_t sums = o->sums != NULL ? tn__reduce_plan_scratch(o->sums) : 0;
     if (sums > most) most = sums;
   }
-  if (ctx->n_inputs > 1) plan_product(p, x, s, &scratch);
+  if (ctx->n_inputs > 1) {
+    plan_product(p, x, s, &scratch);
+    tn_status st = choose_product(ctx, p, &scratch, err);
+    if (st != TN_OK) return st;
+  }
   /* The scratch memory of the sums comes first, so all other offsets are shifted. */
   ctx->scratch_bytes = scratch + tn__round_up(most, TN_ALIGN);
   size_t shift = ctx->scratch_bytes - scratch;
@@ -567,6 +589,7 @@ static tn_status einsum_compute(tn_kernel_ctx *ctx)
   const char *a = make_operand(p, s, ctx, A, NULL), *b = make_operand(p, s, ctx, B, NULL);
   product_run r = { .p = p, .in = { a, b }, .element = tn_dtype_size(s->wide) };
   if (!p->lines && p->first == B) r.in[0] = b, r.in[1] = a;
+  if (p->packed != NULL) r.in[1] = p->packed; /* there is one batch, at offset 0 */
   r.out = narrows || p->arranges ? scratch + p->at_product : out->data;
   run_product(&r, ctx, s->type);
   char *product = r.out;
@@ -584,13 +607,20 @@ static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Einsum", .inputs = "inputs: N * T", .outputs = "output: T",
     .attrs = "equation: string; N: int >= 1; T: type", .infer = infer_einsum,
     .summary = "tensor contraction by the Einstein summation convention" },
+  { .struct_size = TN_OP_DEF_SIZE, .name = "_TnReducedEinsum", .inputs = "inputs: N * T", .outputs = "output: T",
+    .attrs = "equation: string; N: int >= 1; T: {float}; W: {bfloat16, int8}", .infer = infer_einsum,
+    .summary = "Einsum with a constant second operand that is kept in type W" },
 };
 
+#define EINSUM_KERNEL(which, set, title)                                                                          \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .types = set, .name = title, .rank = TN_RANK_C, \
+    .create = einsum_create, .destroy = einsum_destroy, .prepare = einsum_prepare,                                \
+    .destroy_shape_state = einsum_destroy_plan, .compute = einsum_compute }
+
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "Einsum", .device = "CPU",
-    .types = "T=bfloat16|half|float|double|int32|int64|complex64|complex128", .name = "einsum_cpu", .rank = TN_RANK_C,
-    .create = einsum_create, .destroy = einsum_destroy, .prepare = einsum_prepare,
-    .destroy_shape_state = einsum_destroy_plan, .compute = einsum_compute },
+  EINSUM_KERNEL("Einsum", "T=bfloat16|half|float|double|int32|int64|complex64|complex128", "einsum_cpu"),
+  EINSUM_KERNEL("_TnReducedEinsum", "T=float,W=bfloat16", "einsum_bf16_weights_cpu"),
+  EINSUM_KERNEL("_TnReducedEinsum", "T=float,W=int8", "einsum_int8_weights_cpu"),
 };
 
 TN_OP_FAMILY(einsum)

@@ -9,7 +9,7 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/product/after_product.h>
-#include <ops/kernel/product/gemm_kernel.h>
+#include <ops/kernel/product/pack_right.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -122,9 +122,7 @@ static tn_status product_create(const tn_operation *op, void **state, tn_error *
   tn_status st = tn__after_product_read(op, true, &s.epilogue, err);
   if (st != TN_OK) return st;
   if (!tn__gemm_type_of(s.wide, &s.type)) return tn__no_kernel(err, op, s.out);
-  tn_dtype weights = TN_FLOAT;
-  if (tn_operation_attr_type(op, "W", &weights, NULL) == TN_OK)
-    s.weights = weights == TN_INT8 ? TN__GEMM_INT8 : TN__GEMM_BFLOAT16;
+  s.weights = tn__weights_of(op);
   s.copy_a = s.a != s.wide || s.f.conjugate_a;
   s.copy_b = s.b != s.wide || s.f.conjugate_b;
   s.copy_out = s.out != s.wide;
@@ -158,40 +156,11 @@ static void batch_offsets(const tn__shape *out, const tn_view *in, int64_t *offs
   }
 }
 
-static tn_status pack_b(void *user, const tn_view *from, void *to, tn_error *err)
-{
-  if (tn__gemm_pack(user, from->data, to)) return TN_OK;
-  return tn_error_set(err, TN_UNIMPLEMENTED, "weights of int8 have no infinity and no NaN");
-}
-
-static tn_status pack_as(tn_prepare_ctx *ctx, product_plan *p, tn__gemm_weights weights, tn_error *err)
-{
-  tn__gemm_plan *g = &p->gemm;
-  g->weights = weights;
-  tn__gemm_plan_choose(g);
-  uint64_t key = 0x6d61746d00000000u | (uint64_t)g->kernel->nr << 1 | (uint64_t)(g->b_col != 1) |
-                 (uint64_t)weights << 16;
-  tn_status st = tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_b, g, &p->packed, err);
-  if (st != TN_OK) {
-    p->packed = NULL;
-    g->weights = TN__GEMM_FULL;
-  }
-  g->packed = p->packed != NULL;
-  return st;
-}
-
-/* Packs a constant B into panels once. Even a single row is multiplied faster by panels than by an unpacked B.
- * Results do not depend on whether a float B is packed. They do on whether it is reduced: then lack of memory is an
- * error. */
+/* Packs a constant B into panels once. Even a single row is multiplied faster by panels than by an unpacked B. */
 static tn_status try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *s, tn_error *err)
 {
-  if (p->batch != 1 || s->copy_b || ctx->inputs[1].count == 0) return TN_OK;
-  if (s->weights != TN__GEMM_FULL) {
-    tn_status st = pack_as(ctx, p, s->weights, err);
-    if (st == TN_OK || (st != TN_UNIMPLEMENTED && st != TN_FAILED_PRECONDITION)) return st;
-    tn_error_clear(err);
-  }
-  (void)pack_as(ctx, p, TN__GEMM_FULL, NULL);
+  if (p->batch == 1 && !s->copy_b) return tn__pack_right(ctx, &p->gemm, s->weights, &p->packed, err);
+  tn__gemm_plan_choose(&p->gemm);
   return TN_OK;
 }
 
@@ -267,7 +236,6 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->gemm.serial = p->batch > 1 && terms < 1e6;
   st = try_pack(ctx, p, s, err);
   if (st != TN_OK) return st;
-  tn__gemm_plan_choose(&p->gemm);
   lay_out(ctx, p, s, count);
   return TN_OK;
 }

@@ -2,7 +2,7 @@
 /* Products with an epilogue: _TnConv2D, _TnDepthwiseConv2D, _TnMatMul. Graphs never contain them; the planner's
  * "fuse" pass creates them (ops/rewrite/fuse.c), so that a library's kernel can do everything in one pass over the
  * result. Products whose right operand is a constant that is kept in a shorter type W: _TnReducedMatMul,
- * _TnReducedBatchMatMul. The "weights" pass creates them (ops/rewrite/reduce_weights.c). Their inputs are float: a
+ * _TnReducedBatchMatMul. The "weights" pass creates them (ops/math/reduce_weights.c). Their inputs are float: a
  * kernel converts the constant when it packs it, and uses it as it is if W cannot represent it.
  *
  * Their kernels are those of the plain ops, which support epilogues (ops/kernel/product/after_product.h). */

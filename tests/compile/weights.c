@@ -10,6 +10,7 @@ typedef struct product {
   const char *op, *reduced;
   bool across, epilogue;
   int32_t rank; /* of x */
+  const char *equation;
 } product;
 
 static const product products[] = {
@@ -19,6 +20,10 @@ static const product products[] = {
   { "BatchMatMul", "_TnReducedBatchMatMul", false, false, 2 },
   { "BatchMatMulV2", "_TnReducedBatchMatMul", true, false, 3 },
   { "BatchMatMulV2", "_TnReducedBatchMatMul", false, false, 4 },
+  { "Einsum", "_TnReducedEinsum", false, false, 2, "ab,bc->ac" },
+  { "Einsum", "_TnReducedEinsum", true, false, 2, "ab,cb->ac" },
+  { "Einsum", "_TnReducedEinsum", true, false, 3, "abc,dc->abd" },
+  { "Einsum", "_TnReducedEinsum", false, false, 4, "...c,cd->...d" },
 };
 #define N_PRODUCTS (sizeof products / sizeof *products)
 
@@ -45,9 +50,15 @@ static void add_product(ts *t, const product *p, tn_tensor *w)
   tn_output x = ts_placeholder(t->graph, "x", TN_FLOAT);
   REQUIRE_OK(tn_graph_set_shape(x, open + 4 - p->rank, p->rank, &t->err), &t->err);
   tn_operation_builder *b = tn_operation_begin(t->graph, p->op, p->epilogue ? "m" : "y", 0);
-  tn_operation_add_input(b, x);
-  tn_operation_add_input(b, ts_const_tensor(t->graph, "w", w));
-  set_bool(b, strcmp(p->op, "MatMul") == 0 ? "transpose_b" : "adj_y", p->across);
+  const tn_output inputs[] = { x, ts_const_tensor(t->graph, "w", w) };
+  if (p->equation != NULL) {
+    tn_operation_add_input_list(b, inputs, 2);
+    tn_operation_set_string(b, "equation", p->equation, strlen(p->equation));
+  } else {
+    tn_operation_add_input(b, inputs[0]);
+    tn_operation_add_input(b, inputs[1]);
+    set_bool(b, strcmp(p->op, "MatMul") == 0 ? "transpose_b" : "adj_y", p->across);
+  }
   REQUIRE_OK(tn_operation_finish(b, &op, &t->err), &t->err);
   if (!p->epilogue) return;
   tn_output biased = ts_op2(t->graph, "BiasAdd", "b", (tn_output){ op, 0 },
@@ -162,9 +173,11 @@ static void weights__that_are_small_or_fed_stay_float(void)
 static void weights__rows_do_not_depend_on_their_number(void)
 {
   static const char *const kinds[] = { "bfloat16", "int8" };
-  for (int kind = 0; kind < 2; kind++) {
+  for (size_t i = 0; i < 2 * N_PRODUCTS; i++) {
+    const product *p = &products[i / 2];
     ts t;
-    open_product(&t, &products[0], weights_of(&products[0]), kinds[kind], 1, "");
+    if (p->rank != 2) continue;
+    open_product(&t, p, weights_of(p), kinds[i % 2], 1, "");
     tn_tensor *all = run_rows(&t, 2, 90);
     for (int64_t rows = 1; rows < 90; rows += rows < 14 ? 1 : 15) {
       tn_tensor *some = run_rows(&t, 2, rows);
@@ -173,6 +186,29 @@ static void weights__rows_do_not_depend_on_their_number(void)
     }
     tn_tensor_unref(all);
     ts_fini(&t);
+  }
+}
+
+static void weights__of_other_equations_stay_float(void)
+{
+  static const char *const equations[] = { "ab,bc->a", "ab,bb->ab", "ab,cb->bc", "ab,bc->ca", "ab,bc->abc" };
+  for (size_t i = 0; i < sizeof equations / sizeof *equations; i++) {
+    const product p = { "Einsum", "", false, false, 2, equations[i] };
+    tn_tensor *y[2];
+    for (int reduced = 0; reduced < 2; reduced++) {
+      ts t;
+      const int64_t n = i == 1 ? K : N;
+      open_product(&t, &p, numbers((int64_t[]){ i == 2 ? n : K, i == 2 ? K : n }, 2), reduced ? "int8" : "float32", 1,
+                   "");
+      y[reduced] = run_rows(&t, 2, 3);
+      tn_plan_report *report = tp_report(&t, "x:0", "y:0");
+      CHECK_INT(tp_calls(report, "Einsum"), 1);
+      tn_plan_report_release(report);
+      ts_fini(&t);
+    }
+    CHECK_MSG(same(y[0], y[1]), "%s", equations[i]);
+    tn_tensor_unref(y[0]);
+    tn_tensor_unref(y[1]);
   }
 }
 
@@ -275,6 +311,7 @@ TAP_MAIN(
   TAP_TEST(weights__stay_float_at_level_0_and_without_the_pass),
   TAP_TEST(weights__that_are_small_or_fed_stay_float),
   TAP_TEST(weights__rows_do_not_depend_on_their_number),
+  TAP_TEST(weights__of_other_equations_stay_float),
   TAP_TEST(weights__threads_give_the_same_bits),
   TAP_TEST(weights__with_infinity_or_nan_keep_them),
   TAP_TEST(weights__the_option_names_its_choices),
