@@ -359,6 +359,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/product/gemm_tiles_reduced.c \
   ops/kernel/product/pack_right.c \
   ops/kernel/product/pack_right.h \
+  ops/kernel/product/pairs.c \
+  ops/kernel/product/pairs.h \
   ops/kernel/product/product_loops.c \
   ops/kernel/product/product_loops.h \
   ops/kernel/product/weights.c \

@@ -107,6 +107,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/kernel/broadcast \
   tests/ops/kernel/convert \
   tests/ops/kernel/gemm \
+  tests/ops/kernel/pairs \
   tests/ops/kernel/reduce \
   tests/ops/kernel/strided \
   tests/ops/kernel/vector_math \

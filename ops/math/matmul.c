@@ -9,7 +9,9 @@
 #include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/product/after_product.h>
+#include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/product/pack_right.h>
+#include <ops/kernel/product/pairs.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -98,7 +100,8 @@ typedef struct product_state {
   tn_dtype wide;            /* the compute type */
   tn_dtype a, b, out;
   tn__gemm_weights weights;      /* of a constant b */
-  bool copy_a, copy_b, copy_out; /* copied through scratch: to widen, conjugate or narrow */
+  bool pairs;                    /* 8-bit operands: two terms in an element (pairs.h) */
+  bool copy_a, copy_b, copy_out; /* copied through scratch: to widen, pair, conjugate or narrow */
   tn__epilogue epilogue;         /* single products only */
 } product_state;
 
@@ -106,6 +109,8 @@ typedef struct product_plan {
   tn__gemm_plan gemm;
   const void *packed;           /* the constant B in panels, or NULL */
   int64_t batch;
+  int64_t terms;                /* k of the operands: the plan's k may count pairs */
+  int64_t copied_a, copied_b;   /* elements of operands in the product's form */
   size_t at_a, at_b, at_out, at_gemm; /* offsets in scratch */
   int64_t *offset_a, *offset_b; /* in elements, by batch */
   size_t bytes;                 /* size of this allocation */
@@ -123,6 +128,8 @@ static tn_status product_create(const tn_operation *op, void **state, tn_error *
   if (st != TN_OK) return st;
   if (!tn__gemm_type_of(s.wide, &s.type)) return tn__no_kernel(err, op, s.out);
   s.weights = tn__weights_of(op);
+  s.pairs = s.wide == TN_INT32 && tn__pairs_can(s.a) && tn__pairs_can(s.b);
+  if (s.pairs) s.type = TN__GEMM_PAIRS;
   s.copy_a = s.a != s.wide || s.f.conjugate_a;
   s.copy_b = s.b != s.wide || s.f.conjugate_b;
   s.copy_out = s.out != s.wide;
@@ -133,12 +140,12 @@ static void product_destroy(void *state) { tn__free(state, sizeof(product_state)
 
 static void product_destroy_plan(void *plan) { tn__free(plan, ((product_plan *)plan)->bytes); }
 
-/* Computes the offset of each batch's matrix, in elements. Dimensions of size 1 are broadcast. */
-static void batch_offsets(const tn__shape *out, const tn_view *in, int64_t *offsets, int64_t n)
+/* Computes the offset of each batch's matrix, in elements, of which a matrix has `step`. Dimensions of size 1 are
+ * broadcast. */
+static void batch_offsets(const tn__shape *out, const tn_view *in, int64_t step, int64_t *offsets, int64_t n)
 {
   int32_t rank = out->rank - 2, lead = rank - (in->rank - 2);
   int64_t stride[TN_MAX_RANK], at[TN_MAX_RANK] = { 0 };
-  int64_t step = in->dims[in->rank - 1] * in->dims[in->rank - 2];
   for (int32_t i = rank - 1; i >= 0; i--) {
     int64_t size = i < lead ? 1 : in->dims[i - lead];
     stride[i] = size == 1 ? 0 : step;
@@ -156,9 +163,42 @@ static void batch_offsets(const tn__shape *out, const tn_view *in, int64_t *offs
   }
 }
 
+typedef struct pairs_request {
+  const product_plan *plan;
+  bool across;
+} pairs_request;
+
+static tn_status pack_pairs(void *user, const tn_view *from, void *to, tn_error *err)
+{
+  const pairs_request *r = user;
+  const tn__gemm_plan *g = &r->plan->gemm;
+  const int64_t k = r->plan->terms;
+  size_t bytes = (size_t)r->plan->copied_b * sizeof(uint32_t);
+  void *b = tn__alloc(bytes);
+  if (b == NULL) return tn__no_memory(err, "packed constant", bytes);
+  tn__pairs_right(NULL, from->dtype, from->data, 1, k, g->n, r->across ? 1 : g->n, r->across ? k : 1, b);
+  tn__gemm_pack(g, b, to);
+  tn__free(b, bytes);
+  return TN_OK;
+}
+
+/* Without memory b is paired in each step, with the same result. */
+static void try_pack_pairs(tn_prepare_ctx *ctx, product_plan *p, const product_state *s)
+{
+  tn__gemm_plan *g = &p->gemm;
+  pairs_request r = { p, s->f.across_b };
+  tn__gemm_plan_choose(g);
+  const uint64_t key = 0x7061697200000000u | (uint64_t)g->kernel->nr << 1 | (uint64_t)s->f.across_b;
+  if (tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_pairs, &r, &p->packed, NULL) != TN_OK)
+    p->packed = NULL;
+  g->packed = p->packed != NULL;
+  if (g->packed) p->copied_b = 0;
+}
+
 /* Packs a constant B into panels once. Even a single row is multiplied faster by panels than by an unpacked B. */
 static tn_status try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *s, tn_error *err)
 {
+  if (p->batch == 1 && s->pairs && p->copied_b > 0) try_pack_pairs(ctx, p, s);
   if (p->batch == 1 && !s->copy_b) return tn__pack_right(ctx, &p->gemm, s->weights, &p->packed, err);
   tn__gemm_plan_choose(&p->gemm);
   return TN_OK;
@@ -174,8 +214,8 @@ static size_t take(size_t *scratch, size_t bytes)
 static void lay_out(tn_prepare_ctx *ctx, product_plan *p, const product_state *s, int64_t out_count)
 {
   size_t wide = tn_dtype_size(s->wide), scratch = 0;
-  if (s->copy_a) p->at_a = take(&scratch, (size_t)ctx->inputs[0].count * wide);
-  if (s->copy_b) p->at_b = take(&scratch, (size_t)ctx->inputs[1].count * wide);
+  if (s->copy_a) p->at_a = take(&scratch, (size_t)p->copied_a * wide);
+  if (s->copy_b) p->at_b = take(&scratch, (size_t)p->copied_b * wide);
   if (s->copy_out) p->at_out = take(&scratch, (size_t)out_count * wide);
   p->at_gemm = take(&scratch, p->gemm.scratch);
   ctx->scratch_bytes = scratch;
@@ -194,6 +234,11 @@ static void set_matrices(tn__gemm_plan *g, const product_state *s, const tn_view
   g->b_row = s->f.across_b ? 1 : db[1];
   g->b_col = s->f.across_b ? db[1] : 1;
   g->c_row = g->n;
+  if (!s->pairs) return;
+  g->k = tn__pairs_of(g->k);
+  g->a_row = g->k;
+  g->b_row = g->n;
+  g->a_col = g->b_col = 1;
 }
 
 static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -227,11 +272,14 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   p->offset_b = p->offset_a + n;
   set_matrices(&p->gemm, s, a, b);
   p->gemm.reproducible = ctx->reproducible;
-  if (tall) p->gemm.m *= batch;
+  p->terms = a->dims[a->rank - (s->f.across_a ? 2 : 1)];
+  p->copied_a = p->terms > 0 ? a->count / p->terms * p->gemm.k : 0;
+  p->copied_b = p->terms > 0 ? b->count / p->terms * p->gemm.k : 0;
   if (p->batch > 1) {
-    batch_offsets(&out, a, p->offset_a, n);
-    batch_offsets(&out, b, p->offset_b, n);
+    batch_offsets(&out, a, p->gemm.m * p->gemm.k, p->offset_a, n);
+    batch_offsets(&out, b, p->gemm.k * p->gemm.n, p->offset_b, n);
   }
+  if (tall) p->gemm.m *= batch;
   double terms = (double)p->gemm.m * (double)p->gemm.n * (double)p->gemm.k;
   p->gemm.serial = p->batch > 1 && terms < 1e6;
   st = try_pack(ctx, p, s, err);
@@ -280,6 +328,19 @@ static const char *operand(tn_kernel_ctx *ctx, const tn_view *in, tn_dtype wide,
   return to;
 }
 
+/* The operands as pairs. Matrices of b have k rows, unless they are transposed. */
+static const char *paired(tn_kernel_ctx *ctx, const product_plan *p, bool left, char *to)
+{
+  const product_state *s = ctx->state;
+  const tn_view *in = ctx->inputs[left ? 0 : 1];
+  const int64_t *dims = in->dims + in->rank - 2, k = p->terms, size = dims[0] * dims[1];
+  const bool across = left ? s->f.across_a : s->f.across_b;
+  const int64_t row = across ? 1 : dims[1], column = across ? dims[1] : 1, matrices = size > 0 ? in->count / size : 0;
+  if (left) tn__pairs_left(ctx, in->dtype, in->data, matrices, across ? dims[1] : dims[0], k, row, column, to);
+  else tn__pairs_right(ctx, in->dtype, in->data, matrices, k, across ? dims[0] : dims[1], row, column, to);
+  return to;
+}
+
 typedef struct product_run {
   const product_plan *plan;
   const char *a, *b;
@@ -324,8 +385,13 @@ static tn_status product_compute(tn_kernel_ctx *ctx)
   tn__after_product after;
   product_run r = { .plan = p, .element = tn_dtype_size(s->wide) };
   r.then = tn__after_product_set(&after, &s->epilogue, ctx, 2, 0);
-  r.a = operand(ctx, ctx->inputs[0], s->wide, s->copy_a, scratch + p->at_a);
-  r.b = operand(ctx, ctx->inputs[1], s->wide, s->copy_b, scratch + p->at_b);
+  if (s->pairs) {
+    r.a = paired(ctx, p, true, scratch + p->at_a);
+    r.b = p->packed != NULL ? NULL : paired(ctx, p, false, scratch + p->at_b);
+  } else {
+    r.a = operand(ctx, ctx->inputs[0], s->wide, s->copy_a, scratch + p->at_a);
+    r.b = operand(ctx, ctx->inputs[1], s->wide, s->copy_b, scratch + p->at_b);
+  }
   r.out = s->copy_out ? scratch + p->at_out : out->data;
   run_batches(&r, ctx);
   if (s->copy_out) tn__narrow_all(ctx, s->out, r.out, out->data, out->count);

@@ -31,6 +31,7 @@ static double ns_per_term(tn__gemm_type type)
   case TN__GEMM_F32: return 0.04;
   case TN__GEMM_F64: return 0.08;
   case TN__GEMM_I32: return 0.08;
+  case TN__GEMM_PAIRS: return 0.06;
   case TN__GEMM_I64: return 0.5;
   case TN__GEMM_C64: return 0.16;
   case TN__GEMM_C128: break;

@@ -23,7 +23,8 @@ typedef enum tn__gemm_type {
   TN__GEMM_I32, /* wraps; signed and unsigned */
   TN__GEMM_I64,
   TN__GEMM_C64,
-  TN__GEMM_C128
+  TN__GEMM_C128,
+  TN__GEMM_PAIRS /* elements of A and B are two int16 terms (pairs.h), those of C are int32, which wraps */
 } tn__gemm_type;
 
 #define TN__GEMM_MR 12  /* maximum rows per tile */

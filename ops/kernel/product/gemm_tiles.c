@@ -64,6 +64,19 @@
 #define COMPLEX 1
 #include <ops/kernel/product/gemm_tile.h>
 
+/* The numbers of a pair, sign-extended. */
+#define LOW(x) ((((x) & 0xffff) ^ 0x8000) - 0x8000)
+#define HIGH(x) (((x) >> 16 ^ 0x8000) - 0x8000)
+#define REAL uint32_t
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _pairs
+#define TARGET
+#define COMPLEX 0
+#define MADD(a, b, sum) ((sum) + LOW(a) * LOW(b) + HIGH(a) * HIGH(b))
+#include <ops/kernel/product/gemm_tile.h>
+
 #if TN__VECTORS > 1
 #include <immintrin.h>
 
@@ -112,6 +125,17 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define SUFFIX _i32_avx2
 #define TARGET TN__FOR_AVX2
 #define COMPLEX 0
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL uint32_t
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _pairs_avx2
+#define TARGET TN__FOR_AVX2
+#define COMPLEX 0
+#define MADD(a, b, sum) \
+  _mm256_add_epi32((__m256i)(sum), _mm256_madd_epi16((__m256i)(a), _mm256_set1_epi32((int32_t)(b))))
 #include <ops/kernel/product/gemm_tile.h>
 
 #define REAL float
@@ -221,7 +245,7 @@ static tn__gemm_variant wider(tn__gemm_type type, int64_t n, bool reproducible)
 {
   static const tn__gemm_kernel *const avx2[] = { &kernel_f32_avx2, &kernel_f64_avx2, &kernel_i32_avx2,
                                                  NULL, /* AVX2 has no 64-bit multiplication */
-                                                 &kernel_c64_avx2, &kernel_c128_avx2 };
+                                                 &kernel_c64_avx2, &kernel_c128_avx2, &kernel_pairs_avx2 };
   int vectors = tn__vectors_for(reproducible);
   if (vectors == TN__BASELINE) return TN__GEMM_BASELINE;
   bool fused = vectors == TN__FUSED_AVX2 || vectors == TN__FUSED_AVX512;
@@ -259,6 +283,7 @@ const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n, bool 
     [TN__GEMM_I64] = { &kernel_i64 },
     [TN__GEMM_C64] = { &kernel_c64, WIDE(kernel_c64_avx2) },
     [TN__GEMM_C128] = { &kernel_c128, WIDE(kernel_c128_avx2) },
+    [TN__GEMM_PAIRS] = { &kernel_pairs, WIDE(kernel_pairs_avx2) },
   };
   return kernels[type][wider(type, n, reproducible)];
 }
