@@ -325,6 +325,9 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/elements/vectors.h \
   ops/kernel/elements/widen.c \
   ops/kernel/elements/widen.h \
+  ops/kernel/functions/double_error.h \
+  ops/kernel/functions/double_exponential.h \
+  ops/kernel/functions/double_trigonometric.h \
   ops/kernel/functions/error.h \
   ops/kernel/functions/exponential.h \
   ops/kernel/functions/trigonometric.h \

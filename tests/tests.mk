@@ -106,6 +106,7 @@ TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/ops/string_ops \
   tests/ops/kernel/broadcast \
   tests/ops/kernel/convert \
+  tests/ops/kernel/double_math \
   tests/ops/kernel/gemm \
   tests/ops/kernel/pairs \
   tests/ops/kernel/reduce \

@@ -3,6 +3,8 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/rounding.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/double_exponential.h>
+#include <ops/kernel/functions/double_trigonometric.h>
 #include <ops/kernel/functions/exponential.h>
 #include <ops/kernel/functions/trigonometric.h>
 
@@ -130,12 +132,15 @@ static inline tn__c128 squared_difference_zd(tn__c128 x, tn__c128 y)
 #define EXPR_squared_difference(d, x, y)                                                                    \
   _Generic((x), float: squared_difference_f, double: squared_difference_d, uint32_t: squared_difference_32, \
            uint64_t: squared_difference_64, tn__c64: squared_difference_zf, tn__c128: squared_difference_zd)(x, y)
-#define EXPR_atan2(d, x, y) _Generic((x), float: tn__atan2f, double: atan2)(x, y)
+#define EXPR_atan2(d, x, y) _Generic((x), float: tn__atan2f, double: tn__atan2_d)(x, y)
+#define EXPR_atan2_fused(d, x, y) tn__atan2_d_by(1, x, y)
 #define EXPR_div_no_nan(d, x, y) ((y) == 0 ? 0 : TN__DIV(x, y))
 #define EXPR_mul_no_nan(d, x, y) ((y) == 0 ? 0 : TN__MUL(x, y))
 #define EXPR_xdivy(d, x, y) ((x) == 0 ? 0 : TN__DIV(x, y))
-#define EXPR_xlogy(d, x, y) ((x) == 0 ? 0 : TN__MUL(x, log(y)))
-#define LOG1P(x) _Generic((x), float: log1pf, double: log1p, tn__c64: tn__log1p_c64, tn__c128: tn__log1p_c128)(x)
+#define LOG(x) _Generic((x), float: tn__logf, double: tn__log_d, tn__c64: clogf, tn__c128: clog)(x)
+#define EXPR_xlogy(d, x, y) ((x) == 0 ? 0 : TN__MUL(x, LOG(y)))
+#define LOG1P(x) \
+  _Generic((x), float: tn__log1pf, double: tn__log1p_d, tn__c64: tn__log1p_c64, tn__c128: tn__log1p_c128)(x)
 #define EXPR_xlog1py(d, x, y) ((x) == 0 ? 0 : TN__MUL(x, LOG1P(y)))
 #define EXPR_next_after(d, x, y) nextafter(x, y)
 #define EXPR_make_complex(d, x, y) _Generic((x), float: tn__make_c64, double: tn__make_c128)(x, y)
@@ -168,12 +173,12 @@ TN__BINARY_FAILING(pow, 8, TN__VIA_FLOATS, POW_TYPES, TN_INVALID_ARGUMENT, "inte
 TN__BINARY(maximum, 0.4, REALS, TN__NO_TYPES)
 TN__BINARY(minimum, 0.4, REALS, TN__NO_TYPES)
 TN__BINARY(squared_difference, 0.4, SQUARED_DIFFERENCE_TYPES, TN__NO_TYPES)
-TN__BINARY(atan2, 5, TN__VIA_FLOATS, TN__NO_TYPES)
+TN__BINARY_FUSED(atan2, 5, TN__VIA_FLOATS)
 TN__BINARY(div_no_nan, 1, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
 TN__BINARY(mul_no_nan, 0.5, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
 TN__BINARY(xdivy, 1, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
-TN__BINARY(xlogy, 8, TN__NO_TYPES, TN__SAME_FLOATS_COMPLEXES)
-TN__BINARY(xlog1py, 12, TN__NO_TYPES, TN__SAME_FLOATS_COMPLEXES)
+TN__BINARY(xlogy, 4, TN__VIA_FLOATS, TN__SAME_COMPLEXES)
+TN__BINARY(xlog1py, 4, TN__VIA_FLOATS, TN__SAME_COMPLEXES)
 TN__BINARY(next_after, 3, TN__NO_TYPES, WIDE_FLOATS)
 TN__BINARY(make_complex, 0.5, COMPLEX_TYPES, TN__NO_TYPES)
 

@@ -4,6 +4,8 @@
 #include <ops/kernel/elements/rounding.h>
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/double_exponential.h>
+#include <ops/kernel/functions/double_trigonometric.h>
 #include <ops/kernel/functions/exponential.h>
 #include <ops/kernel/functions/trigonometric.h>
 
@@ -20,11 +22,6 @@ static inline uint64_t sign_64(uint64_t x) { return (x != 0) | (0 - (x >> 63)); 
 static inline tn__c64 sign_zf(tn__c64 z) { return z == 0 ? 0 : z / cabsf(z); }
 static inline tn__c128 sign_zd(tn__c128 z) { return z == 0 ? 0 : z / cabs(z); }
 
-static inline double sigmoid_d(double x)
-{
-  double e = exp(-fabs(x)); /* never overflows */
-  return x < 0 ? e / (1 + e) : 1 / (1 + e);
-}
 static inline tn__c64 sigmoid_zf(tn__c64 z) { return 1 / (1 + cexpf(-z)); }
 static inline tn__c128 sigmoid_zd(tn__c128 z) { return 1 / (1 + cexp(-z)); }
 
@@ -33,6 +30,7 @@ static inline tn__c64 log1p_zf(tn__c64 z) { return z == -1 ? tn__make_c64(-INFIN
 static inline tn__c128 log1p_zd(tn__c128 z) { return z == -1 ? tn__make_c128(-INFINITY, NAN) : tn__log1p_c128(z); }
 
 #define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
+#define FUSED(x, f, d) _Generic((x), float: f, double: d)(1, x)
 #define BY_COMPLEX(x, f, d, c64, c128) _Generic((x), float: f, double: d, tn__c64: c64, tn__c128: c128)(x)
 /* NaN stays NaN. */
 static inline float sign_f(float x) { return x != x ? x : (float)(x > 0) - (float)(x < 0); }
@@ -51,32 +49,43 @@ static inline uint64_t round_64(uint64_t x) { return 0; }
 #define EXPR_square(d, x) TN__MUL(x, x)
 #define EXPR_sqrt(d, x) sqrt(x)
 #define EXPR_rsqrt(d, x) (1 / sqrt(x))
-#define EXPR_exp_fused(d, x) tn__expf_by(1, x)
-#define EXPR_exp(d, x) BY_COMPLEX(x, tn__expf, exp, cexpf, cexp)
-#define EXPR_expm1_fused(d, x) tn__expm1f_by(1, x)
-#define EXPR_expm1(d, x) BY_COMPLEX(x, tn__expm1f, expm1, tn__expm1_c64, tn__expm1_c128)
-#define EXPR_log_fused(d, x) tn__logf_by(1, x)
-#define EXPR_log(d, x) BY_COMPLEX(x, tn__logf, log, clogf, clog)
-#define EXPR_log1p_fused(d, x) tn__log1pf_by(1, x)
-#define EXPR_log1p(d, x) BY_COMPLEX(x, tn__log1pf, log1p, log1p_zf, log1p_zd)
+#define EXPR_exp_fused(d, x) FUSED(x, tn__expf_by, tn__exp_d_by)
+#define EXPR_exp(d, x) BY_COMPLEX(x, tn__expf, tn__exp_d, cexpf, cexp)
+#define EXPR_expm1_fused(d, x) FUSED(x, tn__expm1f_by, tn__expm1_d_by)
+#define EXPR_expm1(d, x) BY_COMPLEX(x, tn__expm1f, tn__expm1_d, tn__expm1_c64, tn__expm1_c128)
+#define EXPR_log_fused(d, x) FUSED(x, tn__logf_by, tn__log_d_by)
+#define EXPR_log(d, x) BY_COMPLEX(x, tn__logf, tn__log_d, clogf, clog)
+#define EXPR_log1p_fused(d, x) FUSED(x, tn__log1pf_by, tn__log1p_d_by)
+#define EXPR_log1p(d, x) BY_COMPLEX(x, tn__log1pf, tn__log1p_d, log1p_zf, log1p_zd)
 #define EXPR_sin(d, x) sin(x)
-#define EXPR_sin_near(d, x) tn__sinf(x)
+#define EXPR_sin_near_fused(d, x) tn__sin_fused_d(x)
+#define EXPR_sin_near(d, x) BY_FLOAT(x, tn__sinf, tn__sin_d)
 #define EXPR_cos(d, x) cos(x)
-#define EXPR_cos_near(d, x) tn__cosf(x)
+#define EXPR_cos_near_fused(d, x) tn__cos_fused_d(x)
+#define EXPR_cos_near(d, x) BY_FLOAT(x, tn__cosf, tn__cos_d)
 #define EXPR_tan(d, x) tan(x)
-#define EXPR_tan_near(d, x) tn__tanf(x)
-#define EXPR_asin(d, x) BY_COMPLEX(x, tn__asinf, asin, casinf, casin)
-#define EXPR_acos(d, x) BY_COMPLEX(x, tn__acosf, acos, cacosf, cacos)
-#define EXPR_atan(d, x) BY_COMPLEX(x, tn__atanf, atan, catanf, catan)
-#define EXPR_sinh(d, x) BY_COMPLEX(x, tn__sinhf, sinh, csinhf, csinh)
-#define EXPR_cosh(d, x) BY_COMPLEX(x, tn__coshf, cosh, ccoshf, ccosh)
-#define EXPR_tanh_fused(d, x) tn__tanhf_by(1, x)
-#define EXPR_tanh(d, x) BY_COMPLEX(x, tn__tanhf, tanh, ctanhf, ctanh)
-#define EXPR_asinh(d, x) BY_COMPLEX(x, tn__asinhf, asinh, casinhf, casinh)
-#define EXPR_acosh(d, x) BY_COMPLEX(x, tn__acoshf, acosh, cacoshf, cacosh)
-#define EXPR_atanh(d, x) BY_COMPLEX(x, tn__atanhf, atanh, catanhf, catanh)
-#define EXPR_sigmoid_fused(d, x) tn__sigmoidf_by(1, x)
-#define EXPR_sigmoid(d, x) BY_COMPLEX(x, tn__sigmoidf, sigmoid_d, sigmoid_zf, sigmoid_zd)
+#define EXPR_tan_near_fused(d, x) tn__tan_fused_d(x)
+#define EXPR_tan_near(d, x) BY_FLOAT(x, tn__tanf, tn__tan_d)
+#define EXPR_asin_fused(d, x) BY_FLOAT(x, tn__asinf, tn__asin_fused_d)
+#define EXPR_asin(d, x) BY_COMPLEX(x, tn__asinf, tn__asin_d, casinf, casin)
+#define EXPR_acos_fused(d, x) BY_FLOAT(x, tn__acosf, tn__acos_fused_d)
+#define EXPR_acos(d, x) BY_COMPLEX(x, tn__acosf, tn__acos_d, cacosf, cacos)
+#define EXPR_atan_fused(d, x) BY_FLOAT(x, tn__atanf, tn__atan_fused_d)
+#define EXPR_atan(d, x) BY_COMPLEX(x, tn__atanf, tn__atan_d, catanf, catan)
+#define EXPR_sinh_fused(d, x) BY_FLOAT(x, tn__sinhf, tn__sinh_fused_d)
+#define EXPR_sinh(d, x) BY_COMPLEX(x, tn__sinhf, tn__sinh_d, csinhf, csinh)
+#define EXPR_cosh_fused(d, x) BY_FLOAT(x, tn__coshf, tn__cosh_fused_d)
+#define EXPR_cosh(d, x) BY_COMPLEX(x, tn__coshf, tn__cosh_d, ccoshf, ccosh)
+#define EXPR_tanh_fused(d, x) FUSED(x, tn__tanhf_by, tn__tanh_d_by)
+#define EXPR_tanh(d, x) BY_COMPLEX(x, tn__tanhf, tn__tanh_d, ctanhf, ctanh)
+#define EXPR_asinh_fused(d, x) BY_FLOAT(x, tn__asinhf, tn__asinh_fused_d)
+#define EXPR_asinh(d, x) BY_COMPLEX(x, tn__asinhf, tn__asinh_d, casinhf, casinh)
+#define EXPR_acosh_fused(d, x) BY_FLOAT(x, tn__acoshf, tn__acosh_fused_d)
+#define EXPR_acosh(d, x) BY_COMPLEX(x, tn__acoshf, tn__acosh_d, cacoshf, cacosh)
+#define EXPR_atanh_fused(d, x) BY_FLOAT(x, tn__atanhf, tn__atanh_fused_d)
+#define EXPR_atanh(d, x) BY_COMPLEX(x, tn__atanhf, tn__atanh_d, catanhf, catanh)
+#define EXPR_sigmoid_fused(d, x) FUSED(x, tn__sigmoidf_by, tn__sigmoid_d_by)
+#define EXPR_sigmoid(d, x) BY_COMPLEX(x, tn__sigmoidf, tn__sigmoid_d, sigmoid_zf, sigmoid_zd)
 #define EXPR_floor(d, x) BY_FLOAT(x, tn__floor_f, tn__floor_d)
 #define EXPR_ceil(d, x) BY_FLOAT(x, tn__ceil_f, tn__ceil_d)
 #define EXPR_round(d, x) \
@@ -100,7 +109,7 @@ static inline uint64_t round_64(uint64_t x) { return 0; }
 #define WIDE_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64)
 #define FLOATS_TO_BOOL(X, op) X(op, f32, b8) X(op, f64, b8) X(op, vf16, b8) X(op, vbf16, b8)
 #define BOOLS(X, op) X(op, b8, b8)
-#define NOT_FLOAT(X, op) X(op, f64, f64) X(op, vf16, vf16) X(op, vbf16, vbf16) TN__SAME_COMPLEXES(X, op)
+#define NOT_REAL(X, op) X(op, vf16, vf16) X(op, vbf16, vbf16) TN__SAME_COMPLEXES(X, op)
 #define COMPLEX_TO_PART(X, op) X(op, c64, f32) X(op, c128, f64)
 
 TN__UNARY(abs, 0.3, REALS)
@@ -113,18 +122,18 @@ TN__UNARY_FUSED(exp, 2, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY_FUSED(expm1, 3, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY_FUSED(log, 3, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY_FUSED(log1p, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_BOUNDED(sin, 3, TN__TURNS_LIMIT, sinf, TN__VIA_FLOATS_COMPLEXES, NOT_FLOAT)
-TN__UNARY_BOUNDED(cos, 3, TN__TURNS_LIMIT, cosf, TN__VIA_FLOATS_COMPLEXES, NOT_FLOAT)
-TN__UNARY_BOUNDED(tan, 4, TN__TURNS_LIMIT, tanf, TN__VIA_FLOATS_COMPLEXES, NOT_FLOAT)
-TN__UNARY_HEAVY(asin, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(acos, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(atan, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(sinh, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(cosh, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_BOUNDED(sin, 3, TN__TURNS_LIMIT, sinf, TN__TURNS_LIMIT_D, sin, TN__VIA_FLOATS_COMPLEXES, NOT_REAL)
+TN__UNARY_BOUNDED(cos, 3, TN__TURNS_LIMIT, cosf, TN__TURNS_LIMIT_D, cos, TN__VIA_FLOATS_COMPLEXES, NOT_REAL)
+TN__UNARY_BOUNDED(tan, 4, TN__TURNS_LIMIT, tanf, TN__TURNS_LIMIT_D, tan, TN__VIA_FLOATS_COMPLEXES, NOT_REAL)
+TN__UNARY_FUSED(asin, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(acos, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(atan, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(sinh, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(cosh, 4, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY_FUSED(tanh, 3, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(asinh, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(acosh, 4, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY_HEAVY(atanh, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(asinh, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(acosh, 4, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_FUSED(atanh, 4, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY_FUSED(sigmoid, 3, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY_HEAVY(floor, 0.7, TN__VIA_FLOATS)
 TN__UNARY_HEAVY(ceil, 0.7, TN__VIA_FLOATS)

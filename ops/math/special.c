@@ -5,17 +5,23 @@
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/double_error.h>
 #include <ops/kernel/functions/error.h>
 #include <ops/math/special_functions.h>
 
 /* For double only, TensorFlow 2.21 gives NaN if the square overflows; its results are the reference. */
-static inline double erf_d(double x) { return x * x > DBL_MAX ? (double)NAN : erf(x); }
+TN__INLINED double erf_d_by(const int fused, double x)
+{
+  return x * x > DBL_MAX ? (double)NAN : tn__erf_d_by(fused, x);
+}
+TN__INLINED double erf_d(double x) { return erf_d_by(0, x); }
 
 #define IN_DOUBLE(d, call) ((tn__C_##d)(call))
-#define EXPR_erf_fused(d, x) tn__erff_by(1, x)
-#define EXPR_erfc_fused(d, x) tn__erfcf_by(1, x)
+#define FUSED(x, f, d) _Generic((x), float: f, double: d)(1, x)
+#define EXPR_erf_fused(d, x) FUSED(x, tn__erff_by, erf_d_by)
+#define EXPR_erfc_fused(d, x) FUSED(x, tn__erfcf_by, tn__erfc_d_by)
 #define EXPR_erf(d, x) _Generic((x), float: tn__erff, double: erf_d)(x)
-#define EXPR_erfc(d, x) _Generic((x), float: tn__erfcf, double: erfc)(x)
+#define EXPR_erfc(d, x) _Generic((x), float: tn__erfcf, double: tn__erfc_d)(x)
 #define EXPR_erfinv(d, x) _Generic((x), float: tn__erfinvf, double: tn__inverse_erf)(x)
 #define EXPR_ndtri(d, x) IN_DOUBLE(d, tn__normal_quantile((double)(x)))
 #define EXPR_lgamma(d, x) IN_DOUBLE(d, tn__log_gamma((double)(x)))

@@ -4,6 +4,7 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/double_exponential.h>
 
 /* ---- float functions without calls, so that loops vectorise ---- */
 
@@ -37,20 +38,21 @@ TN__INLINED float log1p_f(float y)
 }
 
 TN__INLINED float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
-static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
+TN__INLINED double expm1_below_d(double x) { return tn__expm1_d(x < 0 ? x : 0); }
+TN__INLINED double expm1_below_fused_d(double x) { return tn__expm1_fused_d(x < 0 ? x : 0); }
 /* Beyond the limit on either side TensorFlow drops a term, which affects bfloat16. */
 TN__INLINED float softplus_f(float x, float limit)
 {
   float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e), below = x < -limit ? e : y;
   return x > limit ? x : below;
 }
-static inline double softplus_d(double x, double limit)
+TN__INLINED double softplus_d_by(const int fused, double x, double limit)
 {
-  double e = exp(-fabs(x));
-  if (x > limit) return x;
-  if (x < -limit) return e;
-  return (x > 0 ? x : 0) + log1p(e);
+  double e = tn__exp_d_by(fused, -fabs(x)), y = (x > 0 ? x : 0) + tn__log1p_d_by(fused, e), below = x < -limit ? e : y;
+  return x > limit ? x : below;
 }
+TN__INLINED double softplus_d(double x, double limit) { return softplus_d_by(0, x, limit); }
+TN__INLINED double softplus_fused_d(double x, double limit) { return softplus_d_by(1, x, limit); }
 
 /* ---- elementwise ops ---- */
 
@@ -75,17 +77,21 @@ static inline double softplus_d(double x, double limit)
 #define AT_MOST_6(x) ((x) > 6 ? 6 : (x))
 #define EXPR_relu6(d, x) ((x) <= 0 ? 0 : AT_MOST_6(x))
 #define EXPR_elu(d, x) ((x) < 0 ? BY_FLOAT(x, expm1_below_f, expm1_below_d) : (x))
+#define EXPR_elu_fused(d, x) ((x) < 0 ? BY_FLOAT(x, expm1_below_f, expm1_below_fused_d) : (x))
 #define EXPR_selu(d, x) \
   ((x) < 0 ? SCALE_ALPHA_##d * BY_FLOAT(x, expm1_below_f, expm1_below_d) : SCALE_##d * (x))
+#define EXPR_selu_fused(d, x) \
+  ((x) < 0 ? SCALE_ALPHA_##d * BY_FLOAT(x, expm1_below_f, expm1_below_fused_d) : SCALE_##d * (x))
 #define EXPR_softplus(d, x) _Generic((x), float: softplus_f, double: softplus_d)(x, LIMIT_##d)
+#define EXPR_softplus_fused(d, x) _Generic((x), float: softplus_f, double: softplus_fused_d)(x, LIMIT_##d)
 #define EXPR_softsign(d, x) ((x) / (1 + BY_FLOAT(x, fabsf, fabs)))
 
 #define REALS(X, op) TN__VIA_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
 TN__UNARY(relu, 0.3, REALS)
 TN__UNARY(relu6, 0.3, REALS)
-TN__UNARY_HEAVY(elu, 2, TN__VIA_FLOATS)
-TN__UNARY_HEAVY(selu, 2, TN__SAME_FLOATS)
-TN__UNARY_HEAVY(softplus, 4, TN__SAME_FLOATS)
+TN__UNARY_FUSED(elu, 2, TN__VIA_FLOATS)
+TN__UNARY_FUSED(selu, 2, TN__SAME_FLOATS)
+TN__UNARY_FUSED(softplus, 4, TN__SAME_FLOATS)
 TN__UNARY(softsign, 1, TN__VIA_FLOATS)
 
 /* ---- the family ---- */

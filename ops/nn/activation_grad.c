@@ -6,6 +6,7 @@
 #include <ops/kernel/elements/leaky.h>
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/double_exponential.h>
 
 #define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
 /* Selu's two constants, rounded to the element type as in TensorFlow. */
@@ -23,7 +24,8 @@
 #define EXPR_relu6_grad(d, x, y) ((x) * ((((y) > 0) & ((y) < 6)) ? 1 : 0))
 #define EXPR_elu_grad(d, x, y) ((y) < 0 ? (x) * ((y) + 1) : (x))
 #define EXPR_selu_grad(d, x, y) ((y) < 0 ? (x) * ((y) + SCALE_ALPHA_##d) : (x) * SCALE_##d)
-#define EXPR_softplus_grad(d, x, y) ((x) / (BY_FLOAT(-(y), tn__expf, exp) + 1))
+#define EXPR_softplus_grad(d, x, y) ((x) / (BY_FLOAT(-(y), tn__expf, tn__exp_d) + 1))
+#define EXPR_softplus_grad_fused(d, x, y) ((x) / (tn__exp_d_by(1, -(y)) + 1))
 #define EXPR_softsign_grad(d, x, y) ((x) / ((1 + BY_FLOAT(y, fabsf, fabs)) * (1 + BY_FLOAT(y, fabsf, fabs))))
 
 #define REALS(X, op) TN__VIA_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
@@ -31,7 +33,7 @@ TN__BINARY(relu_grad, 0.3, REALS, TN__NO_TYPES)
 TN__BINARY(relu6_grad, 0.3, REALS, TN__NO_TYPES)
 TN__BINARY(elu_grad, 0.4, TN__VIA_FLOATS, TN__NO_TYPES)
 TN__BINARY(selu_grad, 0.4, TN__SAME_FLOATS, TN__NO_TYPES)
-TN__BINARY(softplus_grad, 2, TN__VIA_FLOATS, TN__NO_TYPES)
+TN__BINARY_FUSED(softplus_grad, 2, TN__VIA_FLOATS)
 TN__BINARY(softsign_grad, 1, TN__VIA_FLOATS, TN__NO_TYPES)
 
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)

@@ -17,6 +17,11 @@
 #define FEW 8
 static inline int kind_for(int64_t n) { return n < FEW ? TN__BASELINE : tn__vectors(); }
 
+static inline int binary_kind(const tn_kernel_ctx *ctx, const tn__binary_loop *loop, int64_t n)
+{
+  return loop->info->fused ? tn__vectors_for(ctx->reproducible) : kind_for(n);
+}
+
 static inline tn__unary_fn unary_fn(const tn_kernel_ctx *ctx, const tn__unary_loop *loop, int64_t n)
 {
   if (loop->info->fused) return loop->fn[tn__vectors_for(ctx->reproducible)];
@@ -48,21 +53,43 @@ void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const 
   }
 }
 
-void tn__unary_bounded(const tn__unary_fn *fn, float limit, float (*exact)(float), const float *x, float *out,
-                       int64_t n)
+void tn__unary_rest(tn__unary_fn fn, const void *x, void *out, int64_t n, size_t size)
 {
-  float kept[FLOATS]; /* out may be x */
-  int v = tn__vectors();
-  for (int64_t at = 0, k; at < n; at += k) {
-    int above = 0;
-    k = n - at < FLOATS ? n - at : FLOATS;
-    for (int64_t i = 0; i < k; i++) above |= fabsf(x[at + i]) > limit;
-    if (above) memcpy(kept, x + at, (size_t)k * sizeof(float));
-    fn[v](x + at, out + at, k);
-    for (int64_t i = 0; above && i < k; i++)
-      if (fabsf(kept[i]) > limit) out[at + i] = exact(kept[i]);
-  }
+  _Alignas(64) char vector[64] = { 0 };
+  memcpy(vector, x, (size_t)n * size);
+  fn(vector, vector, (int64_t)(sizeof(vector) / size));
+  memcpy(out, vector, (size_t)n * size);
 }
+
+bool tn__binary_rest(tn__binary_fn fn, const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n,
+                     size_t size)
+{
+  _Alignas(64) char xs[64] = { 0 }, ys[64] = { 0 };
+  char *result = sx != 0 ? xs : ys;
+  if (n == 0) return false;
+  memcpy(xs, x, sx != 0 ? (size_t)n * size : size);
+  memcpy(ys, y, sy != 0 ? (size_t)n * size : size);
+  bool bad = fn(xs, sx, ys, sy, result, (int64_t)(sizeof(xs) / size));
+  memcpy(out, result, (size_t)n * size);
+  return bad;
+}
+
+#define BOUNDED(name, T, fabs_)                                                                          \
+  void name(tn__unary_fn fn, T limit, T (*exact)(T), const T *x, T *out, int64_t n)                      \
+  {                                                                                                      \
+    T kept[FLOATS]; /* out may be x */                                                                   \
+    for (int64_t at = 0, k; at < n; at += k) {                                                           \
+      int above = 0;                                                                                     \
+      k = n - at < FLOATS ? n - at : FLOATS;                                                             \
+      for (int64_t i = 0; i < k; i++) above |= fabs_(x[at + i]) > limit;                                 \
+      if (above) memcpy(kept, x + at, (size_t)k * sizeof(T));                                            \
+      fn(x + at, out + at, k);                                                                           \
+      for (int64_t i = 0; above && i < k; i++)                                                           \
+        if (fabs_(kept[i]) > limit) out[at + i] = exact(kept[i]);                                        \
+    }                                                                                                    \
+  }
+BOUNDED(tn__unary_bounded, float, fabsf)
+BOUNDED(tn__unary_bounded_wide, double, fabs)
 
 bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
                           const void *y, int64_t sy, void *out, bool to_short, int64_t n)
@@ -329,7 +356,7 @@ tn_status tn__binary_compute(tn_kernel_ctx *ctx)
   const tn__broadcast_plan *plan = ctx->shape_state;
   const tn_view *x = ctx->inputs[0], *y = ctx->inputs[1], *out = ctx->outputs[0];
   int64_t n = out->count;
-  tn__binary_fn fn = loop->fn[kind_for(n)];
+  tn__binary_fn fn = loop->fn[binary_kind(ctx, loop, n)];
   if (plan == NULL && n <= SMALL) return fn(x->data, 1, y->data, 1, out->data, n) ? fault(ctx, loop) : TN_OK;
 
   void (*part)(void *user, int64_t begin, int64_t end) = binary_part;

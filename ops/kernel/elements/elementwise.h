@@ -316,19 +316,23 @@ void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const 
 #define TN__HEAVY_FNS_OF_SIGNED(op, from) TN__HEAVY_FNS_PLAIN(op, from)
 #define TN__UNARY_HEAVY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__HEAVY_FNS_, TN__K_##from)(op, from))
 
-/* For expressions whose form for fused loops is EXPR_op_fused. Float has loops of all kinds, half and bfloat16 use
- * them, and other types have the baseline loop only. */
+/* For expressions whose form for fused loops is EXPR_op_fused. Float and double have loops of all kinds, half and
+ * bfloat16 use float's, and other types have the baseline loop only. */
 #define TN__UNARY_FUSED_LOOP(op, from, to) TN__UNARY_FUSED_LOOP_##from(op, from, to)
 #define TN__UNARY_FUSED_LOOP_f32(op, from, to)    \
   TN__UNARY_LOOP_NARROW(op, from, to)             \
   TN__AVX2_LOOPS(TN__UNARY_LOOP_WIDE, op, from, to) \
   TN__FUSED_LOOPS(TN__UNARY_LOOP_WHOLE, op, from, to)
-#define TN__UNARY_LOOP_WHOLE(op, from, to, end, attribute)                         \
-  attribute static void op##_##from##_##end(const void *x_, void *out_, int64_t n) \
-  {                                                                                \
-    TN__UNARY_FOR(op##_fused, from, to, n)                                         \
+#define TN__UNARY_LOOP_WHOLE(op, from, to, end, attribute)                                                        \
+  attribute static void op##_##from##_##end(const void *x_, void *out_, int64_t n)                                \
+  {                                                                                                               \
+    int64_t whole = n & -TN__WHOLE(from, to);                                                                     \
+    TN__UNARY_FOR(op##_fused, from, to, whole)                                                                    \
+    if (whole < n) tn__unary_rest(op##_##from##_##end, xs + whole, out + whole, n - whole, sizeof(tn__S_##from)); \
   }
-#define TN__UNARY_FUSED_LOOP_f64 TN__UNARY_LOOP_NARROW
+/* Applies fn, which needs whole vectors of 64 bytes, to fewer elements, of `size` bytes. */
+void tn__unary_rest(tn__unary_fn fn, const void *x, void *out, int64_t n, size_t size);
+#define TN__UNARY_FUSED_LOOP_f64 TN__UNARY_FUSED_LOOP_f32
 #define TN__UNARY_FUSED_LOOP_f16 TN__UNARY_LOOP_NARROW
 #define TN__UNARY_FUSED_LOOP_bf16 TN__UNARY_LOOP_NARROW
 #define TN__UNARY_FUSED_LOOP_c64 TN__UNARY_LOOP_NARROW
@@ -345,7 +349,7 @@ void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const 
   }
 #define TN__UNARY_FUSED_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__UNARY_FUSED_FNS_##from(op, from))
 #define TN__UNARY_FUSED_FNS_f32(op, from) TN__FUSED_FNS(op##_##from)
-#define TN__UNARY_FUSED_FNS_f64 TN__FNS_NARROW
+#define TN__UNARY_FUSED_FNS_f64 TN__UNARY_FUSED_FNS_f32
 #define TN__UNARY_FUSED_FNS_f16 TN__FNS_NARROW
 #define TN__UNARY_FUSED_FNS_bf16 TN__FNS_NARROW
 #define TN__UNARY_FUSED_FNS_c64 TN__FNS_NARROW
@@ -360,19 +364,38 @@ void tn__unary_via_float(const tn__short_format *format, tn__unary_fn fn, const 
 #define TN__UNARY_SLOW_LOOP_VIA_FLOAT(op, from, to) TN__UNARY_VIA(op, from, to, TN__SAME_FNS(op##_f32))
 #define TN__UNARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
-/* For an expression EXPR_op_near of float that holds up to a limit in size: `exact` computes what is above. Other types
- * are as in TN__UNARY_SLOW; TYPES has them and f32. */
-#define TN__UNARY_BOUNDED(op, cost, limit, exact, TYPES, OTHER_TYPES)          \
-  TN__UNARY_HEAVY_LOOP_PLAIN(op##_near, f32, f32)                              \
-  static void op##_f32(const void *x, void *out, int64_t n)                    \
-  {                                                                            \
-    static const tn__unary_fn fn[] = TN__FNS(op##_near_f32);                   \
-    tn__unary_bounded(fn, limit, exact, x, out, n);                            \
-  }                                                                            \
-  OTHER_TYPES(TN__UNARY_SLOW_LOOP, op)                                         \
-  TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_SLOW_ENTRY)
-void tn__unary_bounded(const tn__unary_fn *fn, float limit, float (*exact)(float), const float *x, float *out,
-                       int64_t n);
+/* For an expression EXPR_op_near of float and double that holds up to a limit in size: `exact` computes what is above.
+ * Double is fused by EXPR_op_near_fused. Other types are as in TN__UNARY_SLOW; TYPES has them, f32 and f64. */
+#define TN__UNARY_BOUNDED(op, cost, limit, exact, wide_limit, wide_exact, TYPES, OTHER_TYPES)         \
+  TN__UNARY_HEAVY_LOOP_PLAIN(op##_near, f32, f32)                                                     \
+  TN__UNARY_FUSED_LOOP_f64(op##_near, f64, f64)                                                       \
+  static void op##_f32(const void *x, void *out, int64_t n)                                           \
+  {                                                                                                   \
+    static const tn__unary_fn fn[] = TN__FNS(op##_near_f32);                                          \
+    tn__unary_bounded(fn[tn__vectors()], limit, exact, x, out, n);                                    \
+  }                                                                                                   \
+  static void op##_f64(const void *x, void *out, int64_t n)                                           \
+  {                                                                                                   \
+    static const tn__unary_fn fn[] = TN__FUSED_FNS(op##_near_f64);                                    \
+    tn__unary_bounded_wide(fn[tn__vectors()], wide_limit, wide_exact, x, out, n);                     \
+  }                                                                                                   \
+  static void op##_f64_fused(const void *x, void *out, int64_t n)                                     \
+  {                                                                                                   \
+    static const tn__unary_fn fn[] = TN__FUSED_FNS(op##_near_f64);                                    \
+    tn__unary_bounded_wide(fn[tn__vectors_for(false)], wide_limit, wide_exact, x, out, n);            \
+  }                                                                                                   \
+  OTHER_TYPES(TN__UNARY_SLOW_LOOP, op)                                                                \
+  TN__UNARY_CREATE_WITH(op, cost, true, TYPES, TN__UNARY_BOUNDED_ENTRY)
+#define TN__UNARY_BOUNDED_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__UNARY_BOUNDED_FNS_##from(op, from))
+#define TN__UNARY_BOUNDED_FNS_f32 TN__FNS_NARROW
+#define TN__UNARY_BOUNDED_FNS_f64(op, from) TN__PLAIN_FUSED_FNS(op##_##from)
+#define TN__UNARY_BOUNDED_FNS_vf16 TN__FNS_NARROW
+#define TN__UNARY_BOUNDED_FNS_vbf16 TN__FNS_NARROW
+#define TN__UNARY_BOUNDED_FNS_c64 TN__FNS_NARROW
+#define TN__UNARY_BOUNDED_FNS_c128 TN__FNS_NARROW
+void tn__unary_bounded(tn__unary_fn fn, float limit, float (*exact)(float), const float *x, float *out, int64_t n);
+void tn__unary_bounded_wide(tn__unary_fn fn, double limit, double (*exact)(double), const double *x, double *out,
+                            int64_t n);
 
 /* Defines the loops of op for a list of types, and op_create, the `create` of its kernels. cost is in nanoseconds per
  * element. */
@@ -470,6 +493,35 @@ typedef struct tn__binary_loop {
 bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
                           const void *y, int64_t sy, void *out, bool to_short, int64_t n);
 
+/* For expressions whose form for fused loops of double is EXPR_op_fused. */
+#define TN__BINARY_FUSED_LOOP(op, from, to) TN__BINARY_FUSED_LOOP_##from(op, from, to)
+#define TN__BINARY_FUSED_LOOP_f32 TN__BINARY_LOOP_PLAIN
+#define TN__BINARY_FUSED_LOOP_f64(op, from, to) \
+  TN__BINARY_LOOP_PLAIN(op, from, to)           \
+  TN__FUSED_LOOPS(TN__BINARY_LOOP_WHOLE, op, from, to)
+#define TN__BINARY_FUSED_LOOP_vf16 TN__BINARY_LOOP_VIA_FLOAT
+#define TN__BINARY_FUSED_LOOP_vbf16 TN__BINARY_LOOP_VIA_FLOAT
+#define TN__BINARY_LOOP_WHOLE(op, from, to, end, attribute)                                                        \
+  attribute static bool op##_##from##_##end(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_,    \
+                                            int64_t n)                                                             \
+  {                                                                                                                \
+    int64_t whole = n & -TN__WHOLE(from, to);                                                                      \
+    if (whole == 0) return tn__binary_rest(op##_##from##_##end, x_, sx, y_, sy, out_, n, sizeof(tn__S_##from));    \
+    TN__BINARY_ROWS(op##_fused, from, to, whole)                                                                   \
+    if (whole < n)                                                                                                 \
+      bad |= tn__binary_rest(op##_##from##_##end, xs + whole * sx, sx, ys + whole * sy, sy, out + whole, n - whole, \
+                             sizeof(tn__S_##from));                                                                \
+    return bad;                                                                                                    \
+  }
+/* As tn__unary_rest. */
+bool tn__binary_rest(tn__binary_fn fn, const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n,
+                     size_t size);
+#define TN__BINARY_FUSED_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__BINARY_FUSED_FNS_##from(op, from))
+#define TN__BINARY_FUSED_FNS_f32 TN__FNS_PLAIN
+#define TN__BINARY_FUSED_FNS_f64(op, from) TN__FUSED_FNS(op##_##from)
+#define TN__BINARY_FUSED_FNS_vf16 TN__FNS_NARROW
+#define TN__BINARY_FUSED_FNS_vbf16 TN__FNS_NARROW
+
 /* For expressions that call functions: one loop for all strides. */
 #define TN__BINARY_SLOW_LOOP(op, from, to)                                                               \
   static bool op##_##from(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_, int64_t n) \
@@ -487,7 +539,7 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
 #define TN__BINARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
 /* Defines the loops and op_create. FAST_TYPES are vectorised, SLOW_TYPES are not; use TN__NO_TYPES for an empty
- * list. */
+ * list. TN__BINARY_FUSED vectorises all types and has fused loops of double. */
 #define TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, fault, text) \
   FAST_TYPES(TN__BINARY_LOOP, op)                                         \
   SLOW_TYPES(TN__BINARY_SLOW_LOOP, op)                                    \
@@ -498,6 +550,14 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
     static const tn__loop_info op##_info = { cost, fault, text };                                            \
     static const tn__binary_loop loops[] = { TYPES(TN__BINARY_ENTRY, op) MORE_TYPES(TN__BINARY_SLOW_ENTRY, op) }; \
     return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err);                     \
+  }
+#define TN__BINARY_FUSED(op, cost, TYPES)                                                \
+  TYPES(TN__BINARY_FUSED_LOOP, op)                                                       \
+  static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)    \
+  {                                                                                      \
+    static const tn__loop_info op##_info = { cost, TN_OK, NULL, true };                  \
+    static const tn__binary_loop loops[] = { TYPES(TN__BINARY_FUSED_ENTRY, op) };        \
+    return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err); \
   }
 #define TN__BINARY(op, cost, FAST_TYPES, SLOW_TYPES) TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, TN_OK, NULL)
 #define TN__NO_TYPES(X, op)

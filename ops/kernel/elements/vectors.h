@@ -7,7 +7,7 @@
  *
  * Where it is worth it, there are also fused variants, which multiply and add at once (TN__MADD). They round less
  * often, so they are not used if a session is `reproducible`. Each element has the same bits wherever it is in a loop:
- * a fused variant processes the remaining elements itself. */
+ * a fused variant processes the remaining elements itself, as part of a whole vector. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_VECTORS_H
 #define TN_OPS_KERNEL_ELEMENTS_VECTORS_H
 

@@ -24,19 +24,33 @@ TN__INLINED double tn__double_of_bits(uint64_t u)
   return x;
 }
 
+/* For NAME_d_by(fused, x): NAME_d(x) and NAME_fused_d(x) */
+#define TN__FUNCTION_D(name)                                                      \
+  TN__INLINED double tn__##name##_d(double x) { return tn__##name##_d_by(0, x); } \
+  TN__INLINED double tn__##name##_fused_d(double x) { return tn__##name##_d_by(1, x); }
+
+/* The upper 26 bits of a number, whose square is exact */
+TN__INLINED double tn__upper_half(double x) { return tn__double_of_bits(tn__double_bits(x) & ~(uint64_t)0x7ffffff); }
+
 #define TN__LN2 0x1.62e42fefa39efp-1
 #define TN__LOG2_E 0x1.71547652b82fep+0
 #define TN__ROUND_DOUBLE 0x1.8p52 /* added to a number below 2^51, its low bits are the nearest integer */
 
 #define MADD(a, b, c) TN__MADD_DOUBLE(fused, a, b, c)
 
-/* log w = *n ln 2 + the result, where w > 0 is normal, infinity or NaN; above is w - 1, maybe with more digits. */
-TN__INLINED double tn__log_rest_by(const int fused, double w, double above, double *n)
+/* m in [sqrt(1/2), sqrt(2)) where w = m 2^n, for w > 0 that is normal, infinity or NaN */
+TN__INLINED double tn__log_parts(double w, double *n)
 {
   const uint64_t root_half = 0x3fe6a09e667f3bcdu, one = 0x3ff0000000000000u;
   uint64_t exponent = (tn__double_bits(w) + (one - root_half)) >> 52; /* 1023 + n */
-  double m = tn__double_of_bits(tn__double_bits(w) - ((exponent - 1023) << 52));
   *n = tn__double_of_bits(exponent | 0x4330000000000000u) - (0x1p52 + 1023);
+  return tn__double_of_bits(tn__double_bits(w) - ((exponent - 1023) << 52));
+}
+
+/* log w = *n ln 2 + the result, w as above; above is w - 1, maybe with more digits. */
+TN__INLINED double tn__log_rest_by(const int fused, double w, double above, double *n)
+{
+  double m = tn__log_parts(w, n);
   double f = *n == 0 ? above : m - 1, s = f / (2 + f), z = s * s, twice = 2 * s;
   double q = 0x1.911c92cb10cbcp-4;
   q = MADD(q, z, 0x1.c62aa069035e4p-4);

@@ -127,40 +127,95 @@ static void vectors__loops_of_one_operand(void)
   CHECK_MSG(seen > 170, "only %d loops", seen);
 }
 
+static double number_at(tn_dtype dtype, const void *p)
+{
+  return dtype == TN_DOUBLE ? *(const double *)p : (double)*(const float *)p;
+}
+
 /* The same bits for an element whatever is around it, and almost those of the baseline. */
 static void check_fused(const tn__unary_loop *l, int kind, const char *op)
 {
-  float in[ROOM], found[ROOM], alone, plain;
+  _Alignas(64) char in[ROOM * 8], found[ROOM * 8], alone[8], plain[8];
+  const double near = l->from == TN_DOUBLE ? 1e-15 : 4e-7, least = l->from == TN_DOUBLE ? 3e-323 : 1e-44;
+  const size_t size = l->from_size;
   for (int64_t n = 0; n <= MOST; n += n < 80 ? 1 : 13) {
-    float *x = in + random_below(8), *to = found + random_below(8);
-    fill(TN_FLOAT, in, ROOM);
+    char *x = in + random_below(8) * size, *to = found + random_below(8) * size;
+    fill(l->from, in, ROOM);
+    memset(found, 0x5a, sizeof found);
     l->fn[kind](x, to, n);
     for (int64_t i = 0; i < n; i++) {
-      l->fn[kind](x + i, &alone, 1);
-      l->fn[TN__BASELINE](x + i, &plain, 1);
-      CHECK_MSG(same(TN_FLOAT, &alone, to + i, 1), "%s: element %d of %d, kind %d", op, (int)i, (int)n, kind);
-      float gap = fabsf(alone - plain);
-      CHECK_MSG(same(TN_FLOAT, &alone, &plain, 1) || gap <= 4e-7f * fabsf(plain) || gap < 1e-44f,
-                "%s of %a: %a, baseline %a", op, (double)x[i], (double)alone, (double)plain);
+      const char *xi = x + (size_t)i * size, *yi = to + (size_t)i * size;
+      l->fn[kind](xi, alone, 1);
+      l->fn[TN__BASELINE](xi, plain, 1);
+      CHECK_MSG(same(l->from, alone, yi, 1), "%s: element %d of %d, kind %d", op, (int)i, (int)n, kind);
+      double wanted = number_at(l->from, plain), gap = fabs(number_at(l->from, alone) - wanted);
+      CHECK_MSG(same(l->from, alone, plain, 1) || gap <= near * fabs(wanted) || gap < least,
+                "%s of %a: %a, baseline %a", op, number_at(l->from, xi), number_at(l->from, alone), wanted);
     }
+    CHECK_MSG(to[(size_t)n * size] == 0x5a, "%s of %d writes beyond its end, kind %d", op, (int)n, kind);
     l->fn[kind](x, x, n);
-    CHECK_MSG(same(TN_FLOAT, x, to, (size_t)n), "%s of %d in place, kind %d", op, (int)n, kind);
+    CHECK_MSG(same(l->from, x, to, (size_t)n), "%s of %d in place, kind %d", op, (int)n, kind);
   }
 }
 
 static void vectors__fused_loops_round_alike_everywhere(void)
 {
-  static const char *const ops[] = { "Exp", "Expm1", "Log", "Log1p", "Tanh", "Sigmoid", "Erf", "Erfc" };
+  static const char *const ops[] = { "Exp", "Expm1", "Log", "Log1p", "Tanh", "Sigmoid", "Erf", "Erfc", "Sin", "Cos",
+                                     "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Elu",
+                                     "Selu", "Softplus" };
   seed = 5;
+  for (size_t i = 0; i < 2 * sizeof ops / sizeof ops[0]; i++) {
+    ts t;
+    tn_operation *op;
+    ts_init(&t, 0);
+    REQUIRE(operation(t.graph, ops[i / 2], 1, i % 2 != 0 ? TN_DOUBLE : TN_FLOAT, &op));
+    const tn__unary_loop *l = tn__unary_loop_of(ops[i / 2], op);
+    REQUIRE(l != NULL && l->info->fused);
+    for (int kind = TN__FUSED_AVX2; kind <= TN__FUSED_AVX512; kind++)
+      if (tn__vectors_limit(kind) == kind) check_fused(l, kind, ops[i / 2]);
+    ts_fini(&t);
+  }
+  tn__vectors_limit(TN__FUSED_AVX512);
+}
+
+/* The same for two operands of double, for each pair of strides. */
+static void check_fused_pair(const tn__binary_loop *l, int kind, const char *op)
+{
+  double xs[ROOM], ys[ROOM], found[ROOM], alone, plain;
+  for (int64_t n = 0; n <= MOST; n += n < 80 ? 1 : 13)
+    for (int how = 1; how <= 3; how++) {
+      int64_t sx = how & 1, sy = how >> 1;
+      fill(TN_DOUBLE, xs, ROOM);
+      fill(TN_DOUBLE, ys, ROOM);
+      found[n] = 0.625;
+      l->fn[kind](xs, sx, ys, sy, found, n);
+      for (int64_t i = 0; i < n; i++) {
+        l->fn[kind](xs + i * sx, 1, ys + i * sy, 1, &alone, 1);
+        l->fn[TN__BASELINE](xs + i * sx, 1, ys + i * sy, 1, &plain, 1);
+        CHECK_MSG(same(TN_DOUBLE, &alone, &found[i], 1), "%s: element %d of %d, kind %d", op, (int)i, (int)n, kind);
+        CHECK_MSG(same(TN_DOUBLE, &alone, &plain, 1) || fabs(alone - plain) <= 1e-15 * fabs(plain),
+                  "%s of %a and %a: %a, baseline %a", op, xs[i * sx], ys[i * sy], alone, plain);
+      }
+      CHECK_MSG(found[n] == 0.625, "%s of %d writes beyond its end, kind %d", op, (int)n, kind);
+    }
+}
+
+static void vectors__fused_loops_of_two_operands_round_alike(void)
+{
+  static const char *const ops[] = { "Atan2", "SoftplusGrad" };
+  seed = 6;
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
     ts t;
     tn_operation *op;
     ts_init(&t, 0);
-    REQUIRE(operation(t.graph, ops[i], 1, TN_FLOAT, &op));
-    const tn__unary_loop *l = tn__unary_loop_of(ops[i], op);
+    REQUIRE(operation(t.graph, ops[i], 2, TN_DOUBLE, &op));
+    const tn_op_schema *schema = tn_op_schema_find(ops[i]);
+    void *state = NULL;
+    REQUIRE(schema != NULL && tn_op_schema_kernel(schema, 0)->create(op, &state, NULL) == TN_OK);
+    const tn__binary_loop *l = state;
     REQUIRE(l != NULL && l->info->fused);
     for (int kind = TN__FUSED_AVX2; kind <= TN__FUSED_AVX512; kind++)
-      if (tn__vectors_limit(kind) == kind) check_fused(l, kind, ops[i]);
+      if (tn__vectors_limit(kind) == kind) check_fused_pair(l, kind, ops[i]);
     ts_fini(&t);
   }
   tn__vectors_limit(TN__FUSED_AVX512);
@@ -200,7 +255,7 @@ static void vectors__loops_of_two_operands(void)
   static const char *const ops[] = { "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SquaredDifference",
                                      "DivNoNan", "MulNoNan", "Xdivy", "Less", "LessEqual", "Greater", "GreaterEqual",
                                      "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseXor", "LeftShift", "RightShift",
-                                     "Atan2" };
+                                     "Atan2", "Xlogy", "Xlog1py" };
   int most = tn__vectors_limit(TN__AVX512), seen = 0;
   seed = 2;
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
@@ -584,6 +639,7 @@ TAP_MAIN(
   TAP_TEST(vectors__the_limit_is_respected),
   TAP_TEST(vectors__loops_of_one_operand),
   TAP_TEST(vectors__fused_loops_round_alike_everywhere),
+  TAP_TEST(vectors__fused_loops_of_two_operands_round_alike),
   TAP_TEST(vectors__loops_of_two_operands),
   TAP_TEST(vectors__leaky_relu_and_its_gradient_are_one),
   TAP_TEST(vectors__softmax),
