@@ -325,11 +325,14 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/elements/vectors.h \
   ops/kernel/elements/widen.c \
   ops/kernel/elements/widen.h \
+  ops/kernel/functions/bessel.h \
   ops/kernel/functions/double_error.h \
   ops/kernel/functions/double_exponential.h \
   ops/kernel/functions/double_trigonometric.h \
   ops/kernel/functions/error.h \
   ops/kernel/functions/exponential.h \
+  ops/kernel/functions/gamma.h \
+  ops/kernel/functions/quantile.h \
   ops/kernel/functions/trigonometric.h \
   ops/kernel/functions/wide_log.h \
   ops/kernel/move/gather.c \

@@ -5,8 +5,11 @@
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/functions/bessel.h>
 #include <ops/kernel/functions/double_error.h>
 #include <ops/kernel/functions/error.h>
+#include <ops/kernel/functions/gamma.h>
+#include <ops/kernel/functions/quantile.h>
 #include <ops/math/special_functions.h>
 
 /* For double only, TensorFlow 2.21 gives NaN if the square overflows; its results are the reference. */
@@ -16,32 +19,44 @@ TN__INLINED double erf_d_by(const int fused, double x)
 }
 TN__INLINED double erf_d(double x) { return erf_d_by(0, x); }
 
-#define IN_DOUBLE(d, call) ((tn__C_##d)(call))
+#define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
+
+/* Computed in double; the results of float need fewer terms. */
+#define IN_DOUBLE(d, fn, x, y) ((tn__C_##d)fn((double)(x), (double)(y), ENOUGH_##d))
+#define ENOUGH_f32 1e-10
+#define ENOUGH_f16 1e-10
+#define ENOUGH_bf16 1e-10
+#define ENOUGH_f64 DBL_EPSILON
 #define FUSED(x, f, d) _Generic((x), float: f, double: d)(1, x)
 #define EXPR_erf_fused(d, x) FUSED(x, tn__erff_by, erf_d_by)
 #define EXPR_erfc_fused(d, x) FUSED(x, tn__erfcf_by, tn__erfc_d_by)
 #define EXPR_erf(d, x) _Generic((x), float: tn__erff, double: erf_d)(x)
 #define EXPR_erfc(d, x) _Generic((x), float: tn__erfcf, double: tn__erfc_d)(x)
-#define EXPR_erfinv(d, x) _Generic((x), float: tn__erfinvf, double: tn__inverse_erf)(x)
-#define EXPR_ndtri(d, x) IN_DOUBLE(d, tn__normal_quantile((double)(x)))
-#define EXPR_lgamma(d, x) IN_DOUBLE(d, tn__log_gamma((double)(x)))
-#define EXPR_digamma(d, x) IN_DOUBLE(d, tn__digamma((double)(x)))
-#define EXPR_bessel_i0e(d, x) IN_DOUBLE(d, tn__bessel_i0e((double)(x)))
-#define EXPR_bessel_i1e(d, x) IN_DOUBLE(d, tn__bessel_i1e((double)(x)))
-#define EXPR_igamma(d, x, y) IN_DOUBLE(d, tn__igamma((double)(x), (double)(y)))
-#define EXPR_igammac(d, x, y) IN_DOUBLE(d, tn__igammac((double)(x), (double)(y)))
-#define EXPR_igamma_grad_a(d, x, y) IN_DOUBLE(d, tn__igamma_grad_a((double)(x), (double)(y)))
-#define EXPR_zeta(d, x, y) IN_DOUBLE(d, tn__zeta((double)(x), (double)(y)))
-#define EXPR_polygamma(d, x, y) IN_DOUBLE(d, tn__polygamma((double)(x), (double)(y)))
+#define EXPR_erfinv(d, x) _Generic((x), float: tn__erfinvf, double: tn__erfinv_d)(x)
+#define EXPR_ndtri(d, x) tn__quantile_d(x)
+#define EXPR_ndtri_rough(d, x) tn__quantile_rough(x)
+#define EXPR_lgamma(d, x) tn__log_gamma(x)
+#define EXPR_lgamma_rough(d, x) tn__lgamma_wide(x)
+#define EXPR_digamma(d, x) tn__digamma_d(x)
+#define EXPR_bessel_i0e(d, x) BY_FLOAT(x, tn__bessel_i0ef, tn__bessel_i0e_d)
+#define EXPR_bessel_i1e(d, x) BY_FLOAT(x, tn__bessel_i1ef, tn__bessel_i1e_d)
+#define EXPR_igamma(d, x, y) IN_DOUBLE(d, tn__igamma, x, y)
+#define EXPR_igammac(d, x, y) IN_DOUBLE(d, tn__igammac, x, y)
+#define EXPR_igamma_grad_a(d, x, y) IN_DOUBLE(d, tn__igamma_grad_a, x, y)
+#define EXPR_zeta(d, x, y) IN_DOUBLE(d, tn__zeta, x, y)
+#define EXPR_polygamma(d, x, y) IN_DOUBLE(d, tn__polygamma, x, y)
 
 TN__UNARY_FUSED(erf, 3, TN__VIA_FLOATS)
 TN__UNARY_FUSED(erfc, 6, TN__VIA_FLOATS)
-TN__UNARY_HEAVY(erfinv, 8, TN__VIA_FLOATS)
-TN__UNARY_SLOW(ndtri, 120, TN__VIA_FLOATS)
-TN__UNARY_SLOW(lgamma, 25, TN__VIA_FLOATS)
-TN__UNARY_SLOW(digamma, 40, TN__VIA_FLOATS)
-TN__UNARY_SLOW(bessel_i0e, 60, TN__VIA_FLOATS)
-TN__UNARY_SLOW(bessel_i1e, 60, TN__VIA_FLOATS)
+TN__UNARY(erfinv, 8, TN__VIA_FLOATS)
+/* The results of float need fewer steps, or fewer digits. */
+TN__UNARY_LOOP_PLAIN(ndtri_rough, f64, f64)
+TN__UNARY_WIDE(ndtri, 20, ndtri_rough)
+TN__UNARY_LOOP_PLAIN(lgamma_rough, f64, f64)
+TN__UNARY_WIDE(lgamma, 10, lgamma_rough)
+TN__UNARY_WIDE(digamma, 8, digamma)
+TN__UNARY(bessel_i0e, 5, TN__VIA_FLOATS)
+TN__UNARY(bessel_i1e, 5, TN__VIA_FLOATS)
 TN__BINARY(igamma, 200, TN__NO_TYPES, TN__SAME_FLOATS)
 TN__BINARY(igammac, 200, TN__NO_TYPES, TN__SAME_FLOATS)
 TN__BINARY(igamma_grad_a, 200, TN__NO_TYPES, TN__SAME_FLOATS)
@@ -73,8 +88,9 @@ static void betainc_part(void *user, int64_t begin, int64_t end)
 {
   const tn_kernel_ctx *ctx = user;
   const tn_view *out = ctx->outputs[0];
+  double enough = out->dtype == TN_DOUBLE ? ENOUGH_f64 : ENOUGH_f32;
   for (int64_t i = begin; i < end; i++) {
-    double y = tn__betainc(element(ctx->inputs[0], i), element(ctx->inputs[1], i), element(ctx->inputs[2], i));
+    double y = tn__betainc(element(ctx->inputs[0], i), element(ctx->inputs[1], i), element(ctx->inputs[2], i), enough);
     if (out->dtype == TN_DOUBLE)
       ((double *)out->data)[i] = y;
     else

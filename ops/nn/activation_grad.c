@@ -33,7 +33,7 @@ TN__BINARY(relu_grad, 0.3, REALS, TN__NO_TYPES)
 TN__BINARY(relu6_grad, 0.3, REALS, TN__NO_TYPES)
 TN__BINARY(elu_grad, 0.4, TN__VIA_FLOATS, TN__NO_TYPES)
 TN__BINARY(selu_grad, 0.4, TN__SAME_FLOATS, TN__NO_TYPES)
-TN__BINARY_FUSED(softplus_grad, 2, TN__VIA_FLOATS)
+TN__BINARY_DENSE(softplus_grad, 2, TN__VIA_FLOATS, TN__NO_TYPES)
 TN__BINARY(softsign_grad, 1, TN__VIA_FLOATS, TN__NO_TYPES)
 
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)

@@ -61,17 +61,39 @@ void tn__unary_rest(tn__unary_fn fn, const void *x, void *out, int64_t n, size_t
   memcpy(out, vector, (size_t)n * size);
 }
 
-bool tn__binary_rest(tn__binary_fn fn, const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n,
-                     size_t size)
+void tn__unary_via_double(tn__unary_fn fn, const float *x, float *out, int64_t n)
+{
+  double wide[FLOATS];
+  for (int64_t at = 0, k; at < n; at += k) {
+    k = n - at < FLOATS ? n - at : FLOATS;
+    for (int64_t i = 0; i < k; i++) wide[i] = (double)x[at + i];
+    fn(wide, wide, k);
+    for (int64_t i = 0; i < k; i++) out[at + i] = (float)wide[i];
+  }
+}
+
+void tn__dense_rest(tn__dense_fn fn, const void *x, const void *y, void *out, int64_t n, size_t size)
 {
   _Alignas(64) char xs[64] = { 0 }, ys[64] = { 0 };
-  char *result = sx != 0 ? xs : ys;
-  if (n == 0) return false;
-  memcpy(xs, x, sx != 0 ? (size_t)n * size : size);
-  memcpy(ys, y, sy != 0 ? (size_t)n * size : size);
-  bool bad = fn(xs, sx, ys, sy, result, (int64_t)(sizeof(xs) / size));
-  memcpy(out, result, (size_t)n * size);
-  return bad;
+  memcpy(xs, x, (size_t)n * size);
+  memcpy(ys, y, (size_t)n * size);
+  fn(xs, ys, xs, (int64_t)(sizeof(xs) / size));
+  memcpy(out, xs, (size_t)n * size);
+}
+
+void tn__binary_dense(tn__dense_fn fn, size_t size, const void *x, int64_t sx, const void *y, int64_t sy, void *out,
+                      int64_t n)
+{
+  _Alignas(64) char block[FLOATS * sizeof(double)];
+  const bool both = sx != 0 && sy != 0;
+  const char *xs = x, *ys = y, *one = sx == 0 ? x : y;
+  const int64_t most = both ? n : FLOATS, copies = n < FLOATS ? n : FLOATS;
+  for (int64_t i = 0; !both && i < copies; i++) memcpy(block + (size_t)i * size, one, size);
+  for (int64_t at = 0, k; at < n; at += k) {
+    size_t begin = (size_t)at * size;
+    k = n - at < most ? n - at : most;
+    fn(sx != 0 ? xs + begin : block, sy != 0 ? ys + begin : block, (char *)out + begin, k);
+  }
 }
 
 #define BOUNDED(name, T, fabs_)                                                                          \

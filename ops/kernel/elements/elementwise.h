@@ -357,6 +357,25 @@ void tn__unary_rest(tn__unary_fn fn, const void *x, void *out, int64_t n, size_t
 #define TN__UNARY_FUSED_FNS_vf16(op, from) TN__PLAIN_FUSED_FNS(op##_##from)
 #define TN__UNARY_FUSED_FNS_vbf16(op, from) TN__PLAIN_FUSED_FNS(op##_##from)
 
+/* For rare functions of many instructions: float is computed by the loops of double of the expression `wide`, half and
+ * bfloat16 in float. */
+#define TN__UNARY_WIDE(op, cost, wide)                           \
+  TN__UNARY_LOOP_PLAIN(op, f64, f64)                             \
+  static void op##_f32(const void *x, void *out, int64_t n)      \
+  {                                                              \
+    static const tn__unary_fn fn[] = TN__AVX2_FNS(wide##_f64);   \
+    tn__unary_via_double(fn[tn__vectors()], x, out, n);          \
+  }                                                              \
+  TN__UNARY_SLOW_LOOP(op, vf16, vf16)                            \
+  TN__UNARY_SLOW_LOOP(op, vbf16, vbf16)                          \
+  TN__UNARY_CREATE(op, cost, TN__VIA_FLOATS, TN__UNARY_WIDE_ENTRY)
+#define TN__UNARY_WIDE_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__UNARY_WIDE_FNS_##from(op, from))
+#define TN__UNARY_WIDE_FNS_f32 TN__FNS_NARROW
+#define TN__UNARY_WIDE_FNS_f64 TN__FNS_PLAIN
+#define TN__UNARY_WIDE_FNS_vf16 TN__FNS_NARROW
+#define TN__UNARY_WIDE_FNS_vbf16 TN__FNS_NARROW
+void tn__unary_via_double(tn__unary_fn fn, const float *x, float *out, int64_t n);
+
 /* For expressions that call functions: the baseline loop only. */
 #define TN__UNARY_SLOW_LOOP(op, from, to) TN__CAT(TN__UNARY_SLOW_LOOP_, TN__K_##from)(op, from, to)
 #define TN__UNARY_SLOW_LOOP_PLAIN TN__UNARY_LOOP_NARROW
@@ -493,34 +512,73 @@ typedef struct tn__binary_loop {
 bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
                           const void *y, int64_t sy, void *out, bool to_short, int64_t n);
 
-/* For expressions whose form for fused loops of double is EXPR_op_fused. */
-#define TN__BINARY_FUSED_LOOP(op, from, to) TN__BINARY_FUSED_LOOP_##from(op, from, to)
-#define TN__BINARY_FUSED_LOOP_f32 TN__BINARY_LOOP_PLAIN
-#define TN__BINARY_FUSED_LOOP_f64(op, from, to) \
-  TN__BINARY_LOOP_PLAIN(op, from, to)           \
-  TN__FUSED_LOOPS(TN__BINARY_LOOP_WHOLE, op, from, to)
-#define TN__BINARY_FUSED_LOOP_vf16 TN__BINARY_LOOP_VIA_FLOAT
-#define TN__BINARY_FUSED_LOOP_vbf16 TN__BINARY_LOOP_VIA_FLOAT
-#define TN__BINARY_LOOP_WHOLE(op, from, to, end, attribute)                                                        \
-  attribute static bool op##_##from##_##end(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_,    \
-                                            int64_t n)                                                             \
-  {                                                                                                                \
-    int64_t whole = n & -TN__WHOLE(from, to);                                                                      \
-    if (whole == 0) return tn__binary_rest(op##_##from##_##end, x_, sx, y_, sy, out_, n, sizeof(tn__S_##from));    \
-    TN__BINARY_ROWS(op##_fused, from, to, whole)                                                                   \
-    if (whole < n)                                                                                                 \
-      bad |= tn__binary_rest(op##_##from##_##end, xs + whole * sx, sx, ys + whole * sy, sy, out + whole, n - whole, \
-                             sizeof(tn__S_##from));                                                                \
-    return bad;                                                                                                    \
+/* For expressions of many instructions: loops over operands that are not broadcast, for which a scalar is repeated in a
+ * block. The form for fused loops of double is EXPR_op_fused. */
+typedef void (*tn__dense_fn)(const void *x, const void *y, void *out, int64_t n);
+#define TN__DENSE_FOR(op, from, to, count)                          \
+  const tn__S_##from *xs = x_, *ys = y_;                            \
+  tn__S_##to *out = out_;                                           \
+  TN__IVDEP                                                         \
+  for (int64_t i = 0; i < (count); i++) {                           \
+    tn__C_##from x = TN__L_##from(xs[i]), y = TN__L_##from(ys[i]);  \
+    out[i] = TN__P_##to(EXPR_##op(from, x, y));                     \
+  }
+#define TN__DENSE_LOOP_NARROW(op, from, to)                                                       \
+  TN__APART static void op##_##from##_dense(const void *x_, const void *y_, void *out_, int64_t n) \
+  {                                                                                               \
+    TN__DENSE_FOR(op, from, to, n)                                                                \
+  }
+#define TN__DENSE_LOOP_WIDE(op, from, to, end, attribute)                                                \
+  attribute static void op##_##from##_dense_##end(const void *x_, const void *y_, void *out_, int64_t n) \
+  {                                                                                                      \
+    int64_t whole = n & -TN__WHOLE(from, to);                                                            \
+    TN__DENSE_FOR(op, from, to, whole)                                                                   \
+    if (whole < n) op##_##from##_dense(xs + whole, ys + whole, out + whole, n - whole);                  \
+  }
+#define TN__DENSE_LOOP_WHOLE(op, from, to, end, attribute)                                                       \
+  attribute static void op##_##from##_dense_##end(const void *x_, const void *y_, void *out_, int64_t n)         \
+  {                                                                                                              \
+    int64_t whole = n & -TN__WHOLE(from, to);                                                                    \
+    TN__DENSE_FOR(op##_fused, from, to, whole)                                                                   \
+    if (whole < n)                                                                                               \
+      tn__dense_rest(op##_##from##_dense_##end, xs + whole, ys + whole, out + whole, n - whole, sizeof(*xs));    \
+  }
+#define TN__DENSE_STRIDED(name, op, from, FNS, reproducible)                                                      \
+  static bool name(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)                    \
+  {                                                                                                               \
+    static const tn__dense_fn fn[] = FNS(op##_##from##_dense);                                                    \
+    tn__binary_dense(fn[tn__vectors_for(reproducible)], sizeof(tn__S_##from), x, sx, y, sy, out, n);              \
+    return false;                                                                                                 \
   }
 /* As tn__unary_rest. */
-bool tn__binary_rest(tn__binary_fn fn, const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n,
-                     size_t size);
-#define TN__BINARY_FUSED_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__BINARY_FUSED_FNS_##from(op, from))
-#define TN__BINARY_FUSED_FNS_f32 TN__FNS_PLAIN
-#define TN__BINARY_FUSED_FNS_f64(op, from) TN__FUSED_FNS(op##_##from)
-#define TN__BINARY_FUSED_FNS_vf16 TN__FNS_NARROW
-#define TN__BINARY_FUSED_FNS_vbf16 TN__FNS_NARROW
+void tn__dense_rest(tn__dense_fn fn, const void *x, const void *y, void *out, int64_t n, size_t size);
+/* Applies fn to operands of `size` bytes an element, of which one may have the stride 0. */
+void tn__binary_dense(tn__dense_fn fn, size_t size, const void *x, int64_t sx, const void *y, int64_t sy, void *out,
+                      int64_t n);
+#define TN__BINARY_DENSE_LOOP(op, from, to) TN__BINARY_DENSE_LOOP_##from(op, from, to)
+#define TN__BINARY_DENSE_LOOP_f32(op, from, to)      \
+  TN__DENSE_LOOP_NARROW(op, from, to)                \
+  TN__AVX2_LOOPS(TN__DENSE_LOOP_WIDE, op, from, to)  \
+  TN__DENSE_STRIDED(op##_##from, op, from, TN__AVX2_FNS, true)
+#define TN__BINARY_DENSE_LOOP_f64(op, from, to)                 \
+  TN__DENSE_LOOP_NARROW(op, from, to)                           \
+  TN__AVX2_LOOPS(TN__DENSE_LOOP_WIDE, op, from, to)             \
+  TN__FUSED_LOOPS(TN__DENSE_LOOP_WHOLE, op, from, to)           \
+  TN__DENSE_STRIDED(op##_##from, op, from, TN__FUSED_FNS, true) \
+  TN__DENSE_STRIDED(op##_##from##_fused, op, from, TN__FUSED_FNS, false)
+#define TN__BINARY_DENSE_LOOP_vf16(op, from, to) TN__DENSE_VIA_FLOAT(op, from, to)
+#define TN__BINARY_DENSE_LOOP_vbf16(op, from, to) TN__DENSE_VIA_FLOAT(op, from, to)
+#define TN__DENSE_VIA_FLOAT(op, from, to)                                                              \
+  static bool op##_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)  \
+  {                                                                                                    \
+    static const tn__binary_fn fn[] = TN__SAME_FNS(op##_f32);                                          \
+    return tn__binary_via_float(&TN__FORMAT_##from, fn, x, sx, y, sy, out, sizeof(tn__S_##to) == 2, n); \
+  }
+#define TN__BINARY_DENSE_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__BINARY_DENSE_FNS_##from(op, from))
+#define TN__BINARY_DENSE_FNS_f32 TN__FNS_NARROW
+#define TN__BINARY_DENSE_FNS_f64(op, from) TN__PLAIN_FUSED_FNS(op##_##from)
+#define TN__BINARY_DENSE_FNS_vf16 TN__FNS_NARROW
+#define TN__BINARY_DENSE_FNS_vbf16 TN__FNS_NARROW
 
 /* For expressions that call functions: one loop for all strides. */
 #define TN__BINARY_SLOW_LOOP(op, from, to)                                                               \
@@ -539,7 +597,7 @@ bool tn__binary_rest(tn__binary_fn fn, const void *x, int64_t sx, const void *y,
 #define TN__BINARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
 /* Defines the loops and op_create. FAST_TYPES are vectorised, SLOW_TYPES are not; use TN__NO_TYPES for an empty
- * list. TN__BINARY_FUSED vectorises all types and has fused loops of double. */
+ * list. TN__BINARY_DENSE is for expressions of many instructions. */
 #define TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, fault, text) \
   FAST_TYPES(TN__BINARY_LOOP, op)                                         \
   SLOW_TYPES(TN__BINARY_SLOW_LOOP, op)                                    \
@@ -551,13 +609,15 @@ bool tn__binary_rest(tn__binary_fn fn, const void *x, int64_t sx, const void *y,
     static const tn__binary_loop loops[] = { TYPES(TN__BINARY_ENTRY, op) MORE_TYPES(TN__BINARY_SLOW_ENTRY, op) }; \
     return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err);                     \
   }
-#define TN__BINARY_FUSED(op, cost, TYPES)                                                \
-  TYPES(TN__BINARY_FUSED_LOOP, op)                                                       \
-  static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)    \
-  {                                                                                      \
-    static const tn__loop_info op##_info = { cost, TN_OK, NULL, true };                  \
-    static const tn__binary_loop loops[] = { TYPES(TN__BINARY_FUSED_ENTRY, op) };        \
-    return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err); \
+#define TN__BINARY_DENSE(op, cost, TYPES, SLOW_TYPES)                                                               \
+  TYPES(TN__BINARY_DENSE_LOOP, op)                                                                                  \
+  SLOW_TYPES(TN__BINARY_SLOW_LOOP, op)                                                                              \
+  static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)                               \
+  {                                                                                                                 \
+    static const tn__loop_info op##_info = { cost, TN_OK, NULL, true };                                             \
+    static const tn__binary_loop loops[] = { TYPES(TN__BINARY_DENSE_ENTRY, op)                                      \
+                                             SLOW_TYPES(TN__BINARY_SLOW_ENTRY, op) };                               \
+    return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err);                            \
   }
 #define TN__BINARY(op, cost, FAST_TYPES, SLOW_TYPES) TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, TN_OK, NULL)
 #define TN__NO_TYPES(X, op)

@@ -109,7 +109,8 @@ static void vectors__loops_of_one_operand(void)
                                      "Floor", "Ceil", "Round", "Rint", "Reciprocal", "IsNan", "IsInf", "IsFinite",
                                      "LogicalNot", "Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign", "Invert",
                                      "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh",
-                                     "Atanh", "Expm1", "Log1p", "Erf", "Erfc", "Erfinv" };
+                                     "Atanh", "Expm1", "Log1p", "Erf", "Erfc", "Erfinv", "Ndtri", "Lgamma", "Digamma",
+                                     "BesselI0e", "BesselI1e" };
   int most = tn__vectors_limit(TN__AVX512), seen = 0;
   seed = 1;
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
@@ -202,7 +203,7 @@ static void check_fused_pair(const tn__binary_loop *l, int kind, const char *op)
 
 static void vectors__fused_loops_of_two_operands_round_alike(void)
 {
-  static const char *const ops[] = { "Atan2", "SoftplusGrad" };
+  static const char *const ops[] = { "Atan2", "SoftplusGrad", "Xlogy", "Xlog1py" };
   seed = 6;
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
     ts t;
