@@ -28,6 +28,15 @@ double tn__log_gamma(double x)
 
 /* ---- zeta ---- */
 
+/* q^-x for q > 0; with a relative error of about 1e-10 if that is enough. */
+static double power_below(double q, double x, double enough)
+{
+  if (enough <= DBL_EPSILON || q < DBL_MIN) return pow(q, -x);
+  double t = -x * tn__wide_log2(q);
+  if (t > 1000) return HUGE_VAL;
+  return t < -1000 ? 0 : tn__wide_exp2(t);
+}
+
 /* For x > 1 and q > 0: sums the first terms directly and the rest by the Euler-Maclaurin formula. */
 static double zeta_positive(double x, double q, double enough)
 {
@@ -41,11 +50,11 @@ static double zeta_positive(double x, double q, double enough)
   /* From here on the formula's terms get small fast enough. */
   const double start = enough > DBL_EPSILON ? 7 : 12;
   for (; q < start || q < x; q += 1) {
-    double term = pow(q, -x);
+    double term = power_below(q, x, enough);
     sum += term;
     if (term <= sum * (enough / 16)) return sum;
   }
-  double power = pow(q, -x), factor = x * power / q;
+  double power = power_below(q, x, enough), factor = x * power / q;
   sum += power * q / (x - 1) + power / 2;
   for (int j = 0; j < (int)(sizeof weights / sizeof weights[0]); j++) {
     sum += weights[j] * factor;
@@ -92,21 +101,24 @@ static double gamma_series(double a, double x, double enough)
   return sum * gamma_front(a, x);
 }
 
-/* The upper function's continued fraction, by Lentz's algorithm. */
+/* The upper function's continued fraction, as the quotient of two sequences: no division waits for another one. */
 static double gamma_fraction(double a, double x, double enough)
 {
-  double b = x + 1 - a, c = 1 / TINY, d = 1 / b, h = d;
+  double front = gamma_front(a, x), b = x + 1 - a, above[2] = { 0, 1 }, below[2] = { 1, b }, h = 1 / b;
+  if (front == 0 || b > 1e100) return front * h;
   for (int k = 1; k < MANY; k++) {
     double numerator = -k * (k - a);
     b += 2;
-    d = numerator * d + b;
-    c = b + numerator / c;
-    d = 1 / (fabs(d) < TINY ? TINY : d);
-    c = fabs(c) < TINY ? TINY : c;
-    h *= d * c;
-    if (fabs(d * c - 1) < enough) break;
+    double p = b * above[1] + numerator * above[0], q = b * below[1] + numerator * below[0], before = h;
+    h = p / q;
+    if (!(fabs(h - before) > enough * fabs(h))) break;
+    double scale = fabs(q) > 1e100 ? 1 / fabs(q) : 1;
+    above[0] = above[1] * scale;
+    above[1] = p * scale;
+    below[0] = below[1] * scale;
+    below[1] = q * scale;
   }
-  return h * gamma_front(a, x);
+  return h * front;
 }
 
 double tn__igamma(double a, double x, double enough)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inverse of the error function, and quantiles of the normal distribution, of double without calls and branches: a
- * rough value and two steps of Halley's method. Maximum errors in units in the last place (tests/ops/kernel/double_math.c):
- * erfinv 2, quantile 3, more for probabilities below 1e-305, which have fewer digits. */
+ * rough value and two steps of Halley's method. Maximum errors in units in the last place
+ * (tests/ops/kernel/double_math.c): erfinv 2, quantile 3, more for probabilities below 1e-305, which have fewer digits.
+ */
 #ifndef TN_OPS_KERNEL_FUNCTIONS_QUANTILE_H
 #define TN_OPS_KERNEL_FUNCTIONS_QUANTILE_H
 
