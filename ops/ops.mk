@@ -123,8 +123,11 @@ TN_OPS_LOOP_FILES = \
   ops/audio/audio.c \
   ops/audio/audio_mfcc.c \
   ops/audio/audio_spectrogram.c \
+  ops/image/colours.c \
+  ops/image/contrast.c \
   ops/image/crop_and_resize.c \
   ops/image/crop_and_resize_grad.c \
+  ops/image/draw_boxes.c \
   ops/image/non_max_suppression.c \
   ops/image/non_max_suppression_combined.c \
   ops/image/resize_bilinear.c \
@@ -157,6 +160,8 @@ TN_OPS_LOOP_FILES = \
   ops/nn/conv/conv_grad.c \
   ops/nn/conv/depthwise.c \
   ops/nn/conv/dilation.c \
+  ops/nn/ctc/ctc_decode.c \
+  ops/nn/ctc/ctc_loss.c \
   ops/nn/pool/pool.c \
   ops/nn/pool/pool3d.c \
   ops/nn/pool/pool_argmax.c \
@@ -399,6 +404,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/nn/conv/winograd.c \
   ops/nn/conv/winograd.h \
   ops/nn/conv/winograd_sums.c \
+  ops/nn/ctc/beam.c \
+  ops/nn/ctc/beam.h \
   ops/nn/pool/pooling.c \
   ops/nn/pool/pooling.h \
   ops/random/philox.c \

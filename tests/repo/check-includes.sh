@@ -72,6 +72,7 @@ ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/red
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
 ops/nn/attention     | @kernel ops/kernel/product
 ops/nn/conv          | @kernel ops/kernel/window ops/kernel/product
+ops/nn/ctc           | @kernel
 ops/nn/pool          | @kernel ops/kernel/window
 ops/ragged           | @kernel ops/kernel/move ops/sparse
 ops/random           | @kernel
