@@ -30,6 +30,7 @@ TN_OPS_FILES = \
   ops/rewrite/algebra.c \
   ops/rewrite/dense.c \
   ops/rewrite/elementwise_program.c \
+  ops/rewrite/fills.c \
   ops/rewrite/fuse.c \
   ops/rewrite/fuse_activation.c \
   ops/rewrite/fuse_attention.c \

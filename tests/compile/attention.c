@@ -69,6 +69,15 @@
 #define HIDDEN(other)                                                                           \
   QKV SEEN SCORES SCALAR("low", other) NODE("hidden", "LogicalNot", "input: 'seen'", "")        \
       CHOICE("b", "SelectV2", "hidden", "low", "d") WEIGHTED("b")
+/* ones_like(scores) * -1e9 in its forms. */
+#define LIKE_SCORES(fill)                                                                                    \
+  QKV SEEN SCORES SCALAR("low", -1e9) SCALAR("unit", 1) fill BINARY("lows", "Mul", "ones", "low")            \
+      CHOICE("b", "SelectV2", "seen", "d", "lows") WEIGHTED("b")
+#define SELECTED_FILL \
+  LIKE_SCORES(NODE("size", "Shape", "input: 'd'", F) NODE("ones", "Fill", "input: 'size' input: 'unit'", F))
+#define SELECTED_ONES LIKE_SCORES(NODE("ones", "OnesLike", "input: 'd'", F))
+#define SELECTED_ZEROS \
+  LIKE_SCORES(NODE("zeros", "ZerosLike", "input: 'd'", F) BINARY("ones", "AddV2", "unit", "zeros"))
 /* PyTorch's: the other value has the mask's shape, a bias follows, and query and key have a scale each. */
 #define FILLED                                                                                                  \
   QKV SEEN SCALE SCALAR("root", 0.35) BINARY("qs", "Mul", "q", "root") BINARY("ks", "Mul", "k", "root")         \
@@ -341,7 +350,8 @@ static void attention__keeps_infinities_and_nan(void)
 
 static void attention__with_a_mask_that_selects(void)
 {
-  static const char *const forms[] = { SELECTED(-1e9), SELECTED(-inf), HIDDEN(-inf), HIDDEN(-1e9), FILLED, BANDED };
+  static const char *const forms[] = { SELECTED(-1e9), SELECTED(-inf), HIDDEN(-inf), HIDDEN(-1e9), FILLED, BANDED,
+                                       SELECTED_FILL, SELECTED_ONES, SELECTED_ZEROS };
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     check_plan(forms[i], "", 1, 0);
     check_form(forms[i], false);
