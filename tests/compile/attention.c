@@ -109,7 +109,7 @@
   INTS("step", 1, "int_val: 1") INTS("at0", 1, "int_val: 0") INTS("at1", 1, "int_val: 1")                          \
       INTS("at2", 1, "int_val: 2") INTS("at3", 1, "int_val: 3") NUMBER("two", "2") NUMBER("three", "3")            \
           NUMBER("six", "6") NUMBER("zero", "0")
-#define FEWER FEED("q", ANY4) FEED("m", ANY4) FEED("k", D(-1) D(2) D(-1) D(8)) FEED("v", D(-1) D(2) D(-1) D(8))
+#define FEWER FEED("q", ANY4) FEED("m", ANY4) FEED("k", D(-1) D(2) D(-1) D(16)) FEED("v", D(-1) D(2) D(-1) D(16))
 #define WIDENED(x) NODE(x "1", "ExpandDims", "input: '" x "' input: 'two'", F TYPE("Tdim", "DT_INT32"))
 #define REST_OF(k, v) \
   PRODUCT("s", "q", k, TRUE("adj_y")) BINARY("b", "AddV2", "s", "m") SOFTMAX("p", "b") PRODUCT("y", "p", v, "")
@@ -128,7 +128,7 @@
 #define PACKED(name, n, list) NODE(name, "Pack", list, I INT("N", n))
 #define SPREAD_ONE(x)                                                                                              \
   WIDENED(x) SIZES(x "s", x) PART(x "b", x "s", "at0", "at1", INT("shrink_axis_mask", 1))                          \
-      PART(x "l", x "s", "at2", "at3", INT("shrink_axis_mask", 1)) NUMBER(x "d", "8")                              \
+      PART(x "l", x "s", "at2", "at3", INT("shrink_axis_mask", 1)) NUMBER(x "d", "16")                              \
           PACKED(x "t", 5, "input: '" x "b' input: 'two' input: 'three' input: '" x "l' input: '" x "d'")          \
               NODE(x "2", "BroadcastTo", "input: '" x "1' input: '" x "t'", F TYPE("Tidx", "DT_INT32"))            \
                   PACKED(x "w", 4, "input: '" x "b' input: 'six' input: '" x "l' input: '" x "d'")                 \
@@ -136,7 +136,7 @@
 #define SPREAD FEWER STEPS_OF_SIZES SPREAD_ONE("k") SPREAD_ONE("v") REST_OF("kr", "vr")
 /* The same, but heads alternate: the new dimension is before that of the heads. */
 #define ALTERNATING                                                                                                \
-  FEWER STEPS_OF_SIZES INTS("times", 5, "int_val: [1, 3, 1, 1, 1]") INTS("all", 4, "int_val: [-1, 6, 7, 8]")       \
+  FEWER STEPS_OF_SIZES INTS("times", 5, "int_val: [1, 3, 1, 1, 1]") INTS("all", 4, "int_val: [-1, 6, 7, 16]")       \
       NODE("k1", "ExpandDims", "input: 'k' input: 'at1'", F TYPE("Tdim", "DT_INT32"))                              \
           NODE("v1", "ExpandDims", "input: 'v' input: 'at1'", F TYPE("Tdim", "DT_INT32"))                          \
               NODE("k2", "Tile", "input: 'k1' input: 'times'", F TYPE("Tmultiples", "DT_INT32"))                   \
@@ -234,7 +234,8 @@ static void check_form(const char *text, bool inner)
 {
   static const sizes all[] = {
     { 1, 1, 1, 1, 1 },   { 2, 3, 5, 7, 4 },    { 1, 2, 16, 16, 8 },  { 1, 1, 33, 40, 64 },
-    { 2, 1, 70, 33, 5 }, { 1, 1, 17, 257, 9 }, { 1, 1, 3, 600, 16 }, { 1, 2, 100, 100, 20 }
+    { 2, 1, 70, 33, 5 }, { 1, 1, 17, 257, 9 }, { 1, 1, 3, 600, 16 }, { 1, 2, 100, 100, 20 },
+    { 1, 2, 1, 50, 16 }, { 2, 1, 2, 300, 32 },
   };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) check_sizes(text, all[i], inner);
 }
@@ -392,8 +393,8 @@ static void check_shared(const char *text, int64_t keys)
 {
   const int64_t rows[] = { 1, 2, 5, 33 };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    const int64_t mask[] = { 1, 1, rows[i], keys }, few[] = { 3, 2, keys, 8 };
-    feeds f = make_feeds(&(sizes){ 3, 6, rows[i], keys, 8 }, false, mask);
+    const int64_t mask[] = { 1, 1, rows[i], keys }, few[] = { 3, 2, keys, 16 };
+    feeds f = make_feeds(&(sizes){ 3, 6, rows[i], keys, 16 }, false, mask);
     for (int k = 1; k < 3; k++) {
       tn_tensor_unref(f.t[k]);
       f.t[k] = make(few, k);
