@@ -2,7 +2,7 @@
 /* Activations: the Relu family, Softplus and Softsign. */
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
-#include <ops/kernel/elements/leaky.h>
+#include <ops/kernel/elements/curves.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/functions/double_exponential.h>
 
@@ -132,8 +132,8 @@ static const tn_op_def ops[] = {
 
 #define CURVE_KERNEL(op_, name_)                                                                                \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = name_, .rank = TN_RANK_C,             \
-    .create = tn__leaky_create, .destroy = tn__leaky_destroy, .prepare = tn__leaky_prepare,                    \
-    .compute = tn__leaky_compute }
+    .create = tn__curve_create, .destroy = tn__curve_destroy, .prepare = tn__curve_prepare,                    \
+    .compute = tn__curve_compute }
 
 static const tn_kernel_def kernels[] = {
   UNARY_OPS(UNARY_KERNEL)

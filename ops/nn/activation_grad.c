@@ -3,7 +3,7 @@
  * output. */
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
-#include <ops/kernel/elements/leaky.h>
+#include <ops/kernel/elements/curves.h>
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/functions/double_exponential.h>
@@ -72,8 +72,8 @@ static const tn_op_def ops[] = {
 static const tn_kernel_def kernels[] = {
   GRADIENT_OPS(GRADIENT_KERNEL)
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = "LeakyReluGrad", .device = "CPU", .name = "leaky_relu_grad_cpu",
-    .rank = TN_RANK_C, .create = tn__leaky_create, .destroy = tn__leaky_destroy, .prepare = tn__leaky_prepare,
-    .compute = tn__leaky_compute },
+    .rank = TN_RANK_C, .create = tn__curve_create, .destroy = tn__curve_destroy, .prepare = tn__curve_prepare,
+    .compute = tn__curve_compute },
 };
 
 TN_OP_FAMILY(activation_grad)

@@ -15,9 +15,16 @@
 #include <ops/kernel/elements/leaky.h>
 #include <stdbool.h>
 
-/* The loop of an op, which ignores y; NULL if the op is none of these, or dtype is not a floating-point type. */
+/* The loop of an op, which ignores y unless it is LeakyReluGrad; NULL if the op is none of these, or dtype is not a
+ * floating-point type. */
 tn__leaky_fn tn__curve_find(const char *op, tn_dtype dtype, bool reproducible);
 /* The cost of an element. */
 double tn__curve_ns(const char *op);
+
+/* The kernel of these ops, with input x, and of LeakyReluGrad, with x and y. */
+tn_status tn__curve_create(const tn_operation *node, void **state, tn_error *err);
+void tn__curve_destroy(void *state);
+tn_status tn__curve_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status tn__curve_compute(tn_kernel_ctx *ctx);
 
 #endif

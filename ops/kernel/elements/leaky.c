@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <core/base/alloc.h>
-#include <ops/kernel/elements/curves.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 
@@ -65,59 +63,4 @@ tn__leaky_fn tn__leaky_find(tn_dtype dtype)
   case TN_BFLOAT16: return leaky_bf16;
   default: return NULL;
   }
-}
-
-/* ---- kernel ---- */
-
-typedef struct leaky_state {
-  tn__leaky_fn fn[2]; /* [1]: for reproducible sessions */
-  int64_t size;
-  double cost_ns;
-  float alpha;
-} leaky_state;
-
-tn_status tn__leaky_create(const tn_operation *node, void **state, tn_error *err)
-{
-  *state = NULL;
-  tn_dtype dtype = tn_operation_input_dtype(node, 0);
-  const char *op = tn_operation_type(node);
-  leaky_state s = { { tn__curve_find(op, dtype, false), tn__curve_find(op, dtype, true) },
-                    (int64_t)tn_dtype_size(dtype), tn__curve_ns(op), tn__attr_float(node, "alpha", 0.2f) };
-  if (s.fn[0] == NULL || s.fn[1] == NULL) return tn__no_kernel(err, node, dtype);
-  return tn__keep_state(&s, sizeof s, tn_operation_type(node), state, err);
-}
-
-void tn__leaky_destroy(void *state) { tn__free(state, sizeof(leaky_state)); }
-
-tn_status tn__leaky_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  tn_status st = ctx->n_inputs == 1 ? TN_OK : tn__want_same_shape(ctx, 0, 1, err);
-  ctx->cost_ns = ((const leaky_state *)ctx->state)->cost_ns * (double)ctx->inputs[0].count;
-  return st != TN_OK ? st : tn__prepare_unchanged(ctx, err);
-}
-
-typedef struct leaky_run {
-  const leaky_state *state;
-  tn__leaky_fn fn;
-  const char *x, *y;
-  char *out;
-} leaky_run;
-
-static void leaky_part(void *user, int64_t begin, int64_t end)
-{
-  const leaky_run *r = user;
-  int64_t at = begin * r->state->size;
-  r->fn(r->x + at, r->y + at, r->out + at, end - begin, r->state->alpha);
-}
-
-tn_status tn__leaky_compute(tn_kernel_ctx *ctx)
-{
-  const leaky_state *s = ctx->state;
-  leaky_run run = { s, s->fn[ctx->reproducible], ctx->inputs[0]->data, ctx->inputs[ctx->n_inputs - 1]->data,
-                    ctx->outputs[0]->data };
-  int64_t n = ctx->outputs[0]->count;
-  if (n == 0) return TN_OK;
-  if (n <= TN__SERIAL_ELEMENTS) leaky_part(&run, 0, n);
-  else tn_parallel_for(ctx, n, TN__SERIAL_ELEMENTS, s->cost_ns, leaky_part, &run);
-  return TN_OK;
 }
