@@ -28,15 +28,6 @@ double tn__log_gamma(double x)
 
 /* ---- zeta ---- */
 
-/* q^-x for q > 0; with a relative error of about 1e-10 if that is enough. */
-static double power_below(double q, double x, double enough)
-{
-  if (enough <= DBL_EPSILON || q < DBL_MIN) return pow(q, -x);
-  double t = -x * tn__wide_log2(q);
-  if (t > 1000) return HUGE_VAL;
-  return t < -1000 ? 0 : tn__wide_exp2(t);
-}
-
 /* For x > 1 and q > 0: sums the first terms directly and the rest by the Euler-Maclaurin formula. */
 static double zeta_positive(double x, double q, double enough)
 {
@@ -50,11 +41,11 @@ static double zeta_positive(double x, double q, double enough)
   /* From here on the formula's terms get small fast enough. */
   const double start = enough > DBL_EPSILON ? 7 : 12;
   for (; q < start || q < x; q += 1) {
-    double term = power_below(q, x, enough);
+    double term = pow(q, -x);
     sum += term;
     if (term <= sum * (enough / 16)) return sum;
   }
-  double power = power_below(q, x, enough), factor = x * power / q;
+  double power = pow(q, -x), factor = x * power / q;
   sum += power * q / (x - 1) + power / 2;
   for (int j = 0; j < (int)(sizeof weights / sizeof weights[0]); j++) {
     sum += weights[j] * factor;
