@@ -42,6 +42,14 @@ static void set_bool(tn_operation_builder *b, const char *name, bool value)
   if (value) tn_operation_set_bool(b, name, true);
 }
 
+/* A constant that takes the tensor. */
+static tn_output constant(ts *t, const char *name, tn_tensor *value)
+{
+  tn_output out = ts_const_tensor(t->graph, name, value);
+  tn_tensor_unref(value);
+  return out;
+}
+
 /* A graph with x, the constant w and their product y, with a bias and Relu if there is an epilogue. Takes w. */
 static void add_product(ts *t, const product *p, tn_tensor *w)
 {
@@ -50,7 +58,7 @@ static void add_product(ts *t, const product *p, tn_tensor *w)
   tn_output x = ts_placeholder(t->graph, "x", TN_FLOAT);
   REQUIRE_OK(tn_graph_set_shape(x, open + 4 - p->rank, p->rank, &t->err), &t->err);
   tn_operation_builder *b = tn_operation_begin(t->graph, p->op, p->epilogue ? "m" : "y", 0);
-  const tn_output inputs[] = { x, ts_const_tensor(t->graph, "w", w) };
+  const tn_output inputs[] = { x, constant(t, "w", w) };
   if (p->equation != NULL) {
     tn_operation_add_input_list(b, inputs, 2);
     tn_operation_set_string(b, "equation", p->equation, strlen(p->equation));
@@ -62,7 +70,7 @@ static void add_product(ts *t, const product *p, tn_tensor *w)
   REQUIRE_OK(tn_operation_finish(b, &op, &t->err), &t->err);
   if (!p->epilogue) return;
   tn_output biased = ts_op2(t->graph, "BiasAdd", "b", (tn_output){ op, 0 },
-                            ts_const_tensor(t->graph, "bias", numbers((int64_t[]){ N }, 1)));
+                            constant(t, "bias", numbers((int64_t[]){ N }, 1)));
   ts_op1(t->graph, "Relu", "y", biased);
 }
 
@@ -158,7 +166,7 @@ static void weights__that_are_small_or_fed_stay_float(void)
   ts_init(&t, 1);
   tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT), w = ts_placeholder(t.graph, "w", TN_FLOAT);
   tn_output m = ts_op2(t.graph, "MatMul", "m", x, w);
-  ts_op2(t.graph, "MatMul", "y", m, ts_const_tensor(t.graph, "c", numbers((int64_t[]){ 127, 128 }, 2)));
+  ts_op2(t.graph, "MatMul", "y", m, constant(&t, "c", numbers((int64_t[]){ 127, 128 }, 2)));
   REQUIRE_OK(tn_session_options_set_string(t.options, "weights", "int8", &t.err), &t.err);
   ts_start(&t);
   const char *feeds[] = { "x:0", "w:0" }, *fetch = "y:0";

@@ -79,7 +79,7 @@ static tn_tensor *multiply(tn_tensor *const *in, bool across_a, bool across_b, b
   tn_operation_builder *b = tn_operation_begin(t.graph, "BatchMatMulV3", "y", 0);
   tn_output x = ts_placeholder(t.graph, "a", tn_tensor_dtype(in[0]));
   tn_operation_add_input(b, x);
-  tn_operation_add_input(b, constant ? ts_const_tensor(t.graph, "b", tn_tensor_ref(in[1]))
+  tn_operation_add_input(b, constant ? ts_const_tensor(t.graph, "b", in[1])
                                      : ts_placeholder(t.graph, "b", tn_tensor_dtype(in[1])));
   tn_operation_set_type(b, "Tout", TN_INT32);
   tn_operation_set_bool(b, "adj_x", across_a);
