@@ -43,6 +43,31 @@ static bool is_last_format(const tn_operation *op)
          (size == 4 && memcmp(text, "NHWC", 4) == 0);
 }
 
+/* 2 or 3 for a square or a cube that is written as a power, else 0. */
+static uint32_t power_of(const tn_rewriter *rw, uint32_t node)
+{
+  const tn_tensor *t = tn_rewrite_is(rw, node, "Pow") ? tn_rewrite_constant(rw, tn_rewrite_input(rw, node, 1)) : NULL;
+  double power = 0;
+  if (t == NULL || tn_tensor_rank(t) != 0 || tn_tensor_data(t) == NULL) return 0;
+  if (tn_tensor_dtype(t) == TN_FLOAT) power = (double)*(const float *)tn_tensor_data(t);
+  if (tn_tensor_dtype(t) == TN_DOUBLE) power = *(const double *)tn_tensor_data(t);
+  if (power == 2) return 2;
+  return power == 3 ? 3 : 0;
+}
+
+/* The inputs that the steps of a node read. */
+static uint32_t reads_of(const tn_rewriter *rw, uint32_t node)
+{
+  return power_of(rw, node) > 0 ? 1 : tn_rewrite_n_inputs(rw, node);
+}
+
+/* A sum of several terms is steps of two in the same order, which round alike. A power is one product or two. */
+static uint32_t steps_of(const tn_rewriter *rw, uint32_t node)
+{
+  if (tn_rewrite_is(rw, node, "AddN")) return tn_rewrite_n_inputs(rw, node) - 1;
+  return power_of(rw, node) == 3 ? 2 : 1;
+}
+
 /* Excludes integers, which may determine shapes. */
 static bool may_be_step(const tn_rewriter *rw, uint32_t node)
 {
@@ -55,11 +80,6 @@ static bool may_be_step(const tn_rewriter *rw, uint32_t node)
   return op->kind != TN__STEP_BIAS || is_last_format(tn_rewrite_operation(rw, node));
 }
 
-/* A sum of several terms is steps of two in the same order, which round alike. */
-static uint32_t steps_of(const tn_rewriter *rw, uint32_t node)
-{
-  return tn_rewrite_is(rw, node, "AddN") ? tn_rewrite_n_inputs(rw, node) - 1 : 1;
-}
 
 static bool has_room(const region *r, uint32_t node)
 {
@@ -92,7 +112,7 @@ static uint32_t uses_inside(const region *r, uint32_t value)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < r->n_nodes; i++)
-    for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++)
+    for (uint32_t k = 0; k < reads_of(r->rw, r->nodes[i]); k++)
       n += tn_rewrite_input(r->rw, r->nodes[i], k) == value;
   return n;
 }
@@ -121,6 +141,7 @@ static bool is_cheap(const tn_rewriter *rw, uint32_t node, uint32_t *from)
   static const char *const ones[] = { "Neg", "Square", "Abs" };
   static const char *const twos[] = { "Mul", "AddV2", "Add", "Sub", "RealDiv" };
   *from = tn_rewrite_input(rw, node, 0);
+  if (power_of(rw, node) > 0) return true;
   for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
     if (tn_rewrite_is(rw, node, ones[i])) return true;
   for (size_t i = 0; i < sizeof twos / sizeof *twos; i++) {
@@ -156,7 +177,7 @@ static void copy_cheap(region *r)
 {
   const uint32_t grown = r->n_nodes;
   for (uint32_t i = 0; i < grown; i++)
-    for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
+    for (uint32_t k = 0; k < reads_of(r->rw, r->nodes[i]); k++) {
       uint32_t node;
       if (may_copy(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node) && has_room(r, node))
         r->nodes[r->n_nodes++] = node;
@@ -167,7 +188,7 @@ static void copy_cheap(region *r)
 static bool grow(region *r)
 {
   for (uint32_t i = 0; i < r->n_nodes; i++)
-    for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
+    for (uint32_t k = 0; k < reads_of(r->rw, r->nodes[i]); k++) {
       uint32_t node;
       if (!belongs(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node) || !has_room(r, node)) continue;
       r->nodes[r->n_nodes++] = node;
@@ -189,7 +210,7 @@ static bool find_args(region *r)
   r->n_args = 0;
   for (int others = 0; others <= 1; others++)
     for (uint32_t i = 0; i < r->n_nodes; i++)
-      for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
+      for (uint32_t k = 0; k < reads_of(r->rw, r->nodes[i]); k++) {
         uint32_t value = tn_rewrite_input(r->rw, r->nodes[i], k), at;
         uint32_t producer = tn_rewrite_producer(r->rw, value, NULL);
         if (producer != TN_NO_NODE && is_in(r->nodes, r->n_nodes, producer, &at)) continue;
@@ -294,19 +315,31 @@ typedef struct listing {
   float alphas[TN__PROGRAM_STEPS];
 } listing;
 
+static void list_step(listing *l, const char *name, const tn_operation *plain, int64_t x, int64_t y)
+{
+  l->names[l->n] = name;
+  l->sizes[l->n] = strlen(name);
+  l->nodes[l->n] = tn_operation_name(plain);
+  l->node_sizes[l->n] = strlen(l->nodes[l->n]);
+  l->operands[2 * l->n] = x;
+  l->operands[2 * l->n + 1] = y;
+  l->n++;
+}
+
 static void list_node(const region *r, uint32_t node, listing *l)
 {
   const tn_operation *plain = tn_rewrite_operation(r->rw, node);
   const tn__step_op *op = step_op_of(r->rw, node);
-  const bool two = tn__step_reads_two(op->kind);
-  for (uint32_t i = 0; i < steps_of(r->rw, node); i++, l->n++) {
-    l->names[l->n] = op->name;
-    l->sizes[l->n] = strlen(op->name);
-    l->nodes[l->n] = tn_operation_name(plain);
-    l->node_sizes[l->n] = strlen(l->nodes[l->n]);
-    l->operands[2 * l->n] = i == 0 ? number_of(r, tn_rewrite_input(r->rw, node, 0)) : (int64_t)(r->n_args + l->n - 1);
-    l->operands[2 * l->n + 1] = two ? number_of(r, tn_rewrite_input(r->rw, node, i + 1)) : -1;
+  const uint32_t power = power_of(r->rw, node);
+  int64_t x = number_of(r, tn_rewrite_input(r->rw, node, 0));
+  if (power > 0) {
+    list_step(l, "Square", plain, x, -1);
+    if (power == 3) list_step(l, "Mul", plain, (int64_t)(r->n_args + l->n - 1), x);
+    return;
   }
+  for (uint32_t i = 0; i < steps_of(r->rw, node); i++, x = (int64_t)(r->n_args + l->n - 1))
+    list_step(l, op->name, plain, x,
+              tn__step_reads_two(op->kind) ? number_of(r, tn_rewrite_input(r->rw, node, i + 1)) : -1);
   if (op->kind == TN__STEP_LEAKY) l->alphas[l->n_alphas++] = tn__attr_float(plain, "alpha", 0.2f);
 }
 

@@ -123,6 +123,23 @@ static void gradients__of_an_activation_can_stay_apart(void)
   ts_fini(&t);
 }
 
+static void gradients__powers_are_products(void)
+{
+  static const char *const text = FEED("x", OPEN) FEED("dy", OPEN) SCALAR("three", 3) SCALAR("two", 2)
+      BINARY("cube", "Pow", "x", "three") BINARY("square", "Pow", "dy", "two") BINARY("s", "AddV2", "cube", "square")
+          BINARY("t", "Mul", "s", "cube") UNARY("y", "Tanh", "t"), *const fetch = "y:0";
+  const int64_t dims[] = { 9, 4 };
+  ts t;
+  tn_plan_report *r = report(&t, text, &fetch, 1, "");
+  CHECK_INT(tp_calls(r, "_TnElementwise"), 1);
+  CHECK_INT(tp_calls(r, "Pow"), 0);
+  tn_plan_report_release(r);
+  ts_fini(&t);
+  feeds f = make_feeds("x:0", "dy:0", dims, dims, 2);
+  compare(text, &f, fetch, 1e-6);
+  drop(&f);
+}
+
 /* A mean along rows, which is subtracted, and its gradient: the mean was broadcast, the rows were not. */
 #define CENTRED                                                                                                      \
   FEED("x", OPEN) FEED("dy", OPEN) INTS("last", 1, "int_val: 1")                                                      \
@@ -297,6 +314,7 @@ TAP_MAIN(
   TAP_TEST(gradients__of_an_activation_are_one_program),
   TAP_TEST(gradients__of_an_activation_can_stay_apart),
   TAP_TEST(gradients__sums_are_steps),
+  TAP_TEST(gradients__powers_are_products),
   TAP_TEST(gradients__of_means_are_summed),
   TAP_TEST(gradients__of_what_was_broadcast_are_summed),
   TAP_TEST(gradients__of_unknown_sizes_are_left),
