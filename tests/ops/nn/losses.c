@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, cross entropies and L2Loss: rows of all lengths around the sizes of vectors and blocks, compared with sums in
- * double, for each kind of vectors; NaN and infinities. */
+/* Softmax, cross entropies and L2Loss: rows of all lengths around the sizes of vectors and blocks, compared with sums
+ * in double, for each kind of vectors; NaN and infinities. */
 #include <math.h>
 #include <ops/kernel/elements/vectors.h>
 #include <stdlib.h>
