@@ -21,6 +21,8 @@ TN_OPS_FILES = \
   ops/example/example_sequence.c \
   ops/example/example_sequence_single.c \
   ops/example/sparse_serialize.c \
+  ops/image/codec/image_decode.c \
+  ops/image/codec/image_encode.c \
   ops/ragged/ragged_cross.c \
   ops/ragged/ragged_gather.c \
   ops/ragged/ragged_range.c \
@@ -73,6 +75,7 @@ TN_OPS_FILES = \
   ops/string/edit_distance.c \
   ops/string/string_csv.c \
   ops/string/string_format.c \
+  ops/string/string_inflate.c \
   ops/string/string_join.c \
   ops/string/string_ngrams.c \
   ops/string/string_numbers.c \
@@ -212,6 +215,16 @@ TN_OPS_SHARED_FILES = \
   ops/example/messages.h \
   ops/example/values.c \
   ops/example/values.h \
+  ops/image/codec/bmp.c \
+  ops/image/codec/gif.c \
+  ops/image/codec/jpeg.c \
+  ops/image/codec/jpeg.h \
+  ops/image/codec/jpeg_decode.c \
+  ops/image/codec/jpeg_encode.c \
+  ops/image/codec/pixels.c \
+  ops/image/codec/pixels.h \
+  ops/image/codec/png.c \
+  ops/image/codec/webp.c \
   ops/ragged/ragged.c \
   ops/ragged/ragged.h \
   ops/rewrite/program.c \
@@ -295,6 +308,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/family.h \
   ops/kernel/indices.c \
   ops/kernel/indices.h \
+  ops/kernel/library.c \
+  ops/kernel/library.h \
   ops/kernel/operands.c \
   ops/kernel/operands.h \
   ops/kernel/order.c \
@@ -433,6 +448,7 @@ TN_OPS_SHARED_LOOP_FILES = \
 noinst_LTLIBRARIES += ops/libops.la ops/libloops.la
 ops_libops_la_SOURCES = $(TN_OPS_FILES) $(TN_OPS_SHARED_FILES)
 nodist_ops_libops_la_SOURCES = ops/ops_table.c
+ops_libops_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_CODEC_CPPFLAGS)
 ops_libops_la_CFLAGS = $(TN_CFLAGS) $(TN_OPT) $(TN_OPS_CFLAGS) $(TN_SANITIZE)
 ops_libops_la_LIBADD = ops/libloops.la
 ops_libloops_la_SOURCES = $(TN_OPS_LOOP_FILES) $(TN_OPS_SHARED_LOOP_FILES)

@@ -68,6 +68,7 @@ ops/checkpoint       | @kernel ops/string ops/state/table core/formats core/form
 ops/cost             | @kernel ops/kernel/window ops/math
 ops/example          | @kernel ops/string ops/string/unicode core/formats
 ops/image            | @kernel
+ops/image/codec      | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
 ops/nn/attention     | @kernel ops/kernel/product
