@@ -94,8 +94,11 @@ TN_OPS_LOOP_FILES = \
   ops/array/broadcast_args.c \
   ops/array/concat.c \
   ops/array/constants.c \
+  ops/array/copies.c \
+  ops/array/data_format.c \
   ops/array/diag.c \
   ops/array/fill.c \
+  ops/array/inplace.c \
   ops/array/matrix_diag.c \
   ops/array/mirror_pad.c \
   ops/array/pad.c \
@@ -134,6 +137,7 @@ TN_OPS_LOOP_FILES = \
   ops/image/draw_boxes.c \
   ops/image/non_max_suppression.c \
   ops/image/non_max_suppression_combined.c \
+  ops/image/projective_transform.c \
   ops/image/resize_bilinear.c \
   ops/image/resize_nearest.c \
   ops/image/resize_weighted.c \
