@@ -135,6 +135,7 @@ TN_OPS_LOOP_FILES = \
   ops/image/crop_and_resize.c \
   ops/image/crop_and_resize_grad.c \
   ops/image/draw_boxes.c \
+  ops/image/glimpse.c \
   ops/image/non_max_suppression.c \
   ops/image/non_max_suppression_combined.c \
   ops/image/projective_transform.c \

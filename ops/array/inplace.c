@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InplaceAdd InplaceSub InplaceUpdate: a tensor with some of its rows changed. A row's number counts modulo the rows. */
+/* InplaceAdd InplaceSub InplaceUpdate: a tensor with some rows changed. The numbers of rows are modulo their count. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/elements/half.h>

@@ -67,7 +67,7 @@ ops/audio            | @kernel
 ops/checkpoint       | @kernel ops/string ops/state/table core/formats core/formats/checkpoint core/formats/bundle core/formats/checkpoint_v1
 ops/cost             | @kernel ops/kernel/window ops/math
 ops/example          | @kernel ops/string ops/string/unicode core/formats
-ops/image            | @kernel
+ops/image            | @kernel ops/random
 ops/image/codec      | @kernel
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
