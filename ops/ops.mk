@@ -175,6 +175,13 @@ TN_OPS_LOOP_FILES = \
   ops/nn/pool/pool3d.c \
   ops/nn/pool/pool_argmax.c \
   ops/nn/pool/pool_grad.c \
+  ops/quantized/fake_quant.c \
+  ops/quantized/quantize.c \
+  ops/quantized/quantize_dequantize.c \
+  ops/quantized/quantized_elements.c \
+  ops/quantized/quantized_move.c \
+  ops/quantized/quantized_pool.c \
+  ops/quantized/requantize.c \
   ops/random/multinomial.c \
   ops/random/random.c \
   ops/random/random_rates.c \
@@ -230,6 +237,10 @@ TN_OPS_SHARED_FILES = \
   ops/image/codec/pixels.h \
   ops/image/codec/png.c \
   ops/image/codec/webp.c \
+  ops/quantized/levels.c \
+  ops/quantized/levels.h \
+  ops/quantized/requantized.c \
+  ops/quantized/requantized.h \
   ops/ragged/ragged.c \
   ops/ragged/ragged.h \
   ops/rewrite/program.c \
