@@ -181,6 +181,7 @@ TN_OPS_LOOP_FILES = \
   ops/quantized/quantized_elements.c \
   ops/quantized/quantized_move.c \
   ops/quantized/quantized_pool.c \
+  ops/quantized/quantized_product.c \
   ops/quantized/requantize.c \
   ops/random/multinomial.c \
   ops/random/random.c \
@@ -390,6 +391,8 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/product/affine.h \
   ops/kernel/product/after_product.c \
   ops/kernel/product/after_product.h \
+  ops/kernel/product/bytes.c \
+  ops/kernel/product/bytes.h \
   ops/kernel/product/epilogue.c \
   ops/kernel/product/epilogue.h \
   ops/kernel/product/factors.c \

@@ -80,7 +80,8 @@ typedef struct tn__channels {
   int64_t channels, inner;
 } tn__channels;
 
-/* Splits elements [begin, end) into runs. Element i of a run belongs to channel `channel` + i * step; step is 0 or 1. */
+/* Splits elements [begin, end) into runs. Element i of a run belongs to channel `channel` + i * step; step is 0 or
+ * 1. */
 typedef void (*tn__channel_run)(void *user, int64_t channel, int step, int64_t at, int64_t n);
 void tn__channel_runs(const tn__channels *c, int64_t begin, int64_t end, tn__channel_run run, void *user);
 

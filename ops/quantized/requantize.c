@@ -9,7 +9,8 @@
 
 static void extremes_of(const tn_view *in, int32_t *min, int32_t *max)
 {
-  int32_t q[TN__LEVELS_BLOCK], low = (int32_t)tn__levels_highest(in->dtype), high = (int32_t)tn__levels_lowest(in->dtype);
+  int32_t q[TN__LEVELS_BLOCK];
+  int32_t low = (int32_t)tn__levels_highest(in->dtype), high = (int32_t)tn__levels_lowest(in->dtype);
   for (int64_t at = 0, n; at < in->count; at += n) {
     n = in->count - at < TN__LEVELS_BLOCK ? in->count - at : TN__LEVELS_BLOCK;
     tn__levels_load(in->dtype, in->data, at, n, q);
