@@ -183,6 +183,7 @@ TN_OPS_LOOP_FILES = \
   ops/quantized/quantized_pool.c \
   ops/quantized/quantized_product.c \
   ops/quantized/requantize.c \
+  ops/quantized/uniform_elements.c \
   ops/random/multinomial.c \
   ops/random/random.c \
   ops/random/random_rates.c \
@@ -242,6 +243,8 @@ TN_OPS_SHARED_FILES = \
   ops/quantized/levels.h \
   ops/quantized/requantized.c \
   ops/quantized/requantized.h \
+  ops/quantized/uniform.c \
+  ops/quantized/uniform.h \
   ops/ragged/ragged.c \
   ops/ragged/ragged.h \
   ops/rewrite/program.c \

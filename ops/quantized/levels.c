@@ -89,7 +89,7 @@ float tn__number_of(tn_dtype dtype, int64_t value, float min, float max)
   if (min == max) return min;
   double steps = steps_of(dtype);
   double scale = (max - min) * (steps / (steps - 1)) / steps;
-  double first = (double)roundf(min / (float)scale) * (float)scale;
+  float first = roundf(min / (float)scale) * (float)scale; /* rounded to float */
   return (float)(first + ((double)value - (double)tn__levels_lowest(dtype)) * scale);
 }
 

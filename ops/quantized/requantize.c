@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantised values in another range: Requantize, QuantizeDownAndShrinkRange, RequantizationRange and the ops that
  * have a range for each channel. */
+#include <core/base/alloc.h>
 #include <float.h>
 #include <ops/kernel/family.h>
 #include <ops/quantized/requantized.h>
@@ -122,7 +123,7 @@ static tn_status channel_range_compute(tn_kernel_ctx *ctx)
   const int32_t *x = in->data;
   int64_t channels = ctx->inputs[1]->count;
   int32_t *low = ctx->scratch, *high = low + channels;
-  float clip = tn__attr_float((const tn_operation *)ctx->state, "clip_value_max", INFINITY), max = FLT_MIN;
+  float clip = *(const float *)ctx->state, max = FLT_MIN;
   bool negative = false;
   for (int64_t c = 0; c < channels; c++) low[c] = high[c] = x[c];
   for (int64_t at = channels; at < in->count; at += channels)
@@ -142,12 +143,14 @@ static tn_status channel_range_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-static tn_status keep_operation(const tn_operation *op, void **state, tn_error *err)
+static tn_status keep_clip(const tn_operation *op, void **state, tn_error *err)
 {
-  (void)err;
-  *state = (void *)op;
-  return TN_OK;
+  float clip = tn__attr_float(op, "clip_value_max", INFINITY);
+  *state = NULL;
+  return tn__keep_state(&clip, sizeof clip, "clip_value_max", state, err);
 }
+
+static void destroy_clip(void *clip) { tn__free(clip, sizeof(float)); }
 
 static tn_status channels_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
@@ -229,16 +232,17 @@ static const tn_op_def ops[] = {
      "quantised values with a range for each channel in one range"),
 };
 
-#define KERNEL(op_, constraint, title, create_fn, prepare_fn, compute_fn)                                   \
+#define KERNEL(op_, constraint, title, prepare_fn, compute_fn)                                              \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .types = constraint, .name = title,      \
-    .rank = TN_RANK_C, .create = create_fn, .prepare = prepare_fn, .compute = compute_fn }
+    .rank = TN_RANK_C, .prepare = prepare_fn, .compute = compute_fn }
 static const tn_kernel_def kernels[] = {
-  KERNEL("Requantize", NULL, "requantize_cpu", NULL, prepare, requantize_compute),
-  KERNEL("QuantizeDownAndShrinkRange", NULL, "quantize_down_cpu", NULL, prepare, shrink_compute),
-  KERNEL("RequantizationRange", NULL, "requantization_range_cpu", NULL, prepare_range, range_compute),
-  KERNEL("RequantizationRangePerChannel", "T=qint32", "requantization_range_channels_cpu", keep_operation,
-         channel_range_prepare, channel_range_compute),
-  KERNEL("RequantizePerChannel", "T=qint32,out_type=qint8|quint8", "requantize_channels_cpu", NULL, channels_prepare,
+  KERNEL("Requantize", NULL, "requantize_cpu", prepare, requantize_compute),
+  KERNEL("QuantizeDownAndShrinkRange", NULL, "quantize_down_cpu", prepare, shrink_compute),
+  KERNEL("RequantizationRange", NULL, "requantization_range_cpu", prepare_range, range_compute),
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "RequantizationRangePerChannel", .device = "CPU", .types = "T=qint32",
+    .name = "requantization_range_channels_cpu", .rank = TN_RANK_C, .create = keep_clip, .destroy = destroy_clip,
+    .prepare = channel_range_prepare, .compute = channel_range_compute },
+  KERNEL("RequantizePerChannel", "T=qint32,out_type=qint8|quint8", "requantize_channels_cpu", channels_prepare,
          channels_compute),
 };
 

@@ -56,7 +56,7 @@ void tn__bytes_pack_parallel(const tn__bytes *p, tn_kernel_ctx *ctx, const void 
 {
   packing r = { p, b, to };
   double cost = 1 + 8 * (double)p->k;
-  if (p->n > 0) tn_parallel_for(ctx, tn__bytes_panels(p), (int64_t)(20000 / cost) + 1, cost, pack_part, &r);
+  if (p->n > 0 && p->k > 0) tn_parallel_for(ctx, tn__bytes_panels(p), (int64_t)(20000 / cost) + 1, cost, pack_part, &r);
 }
 
 /* ---- rows of A ---- */
