@@ -180,6 +180,7 @@ TN_OPS_LOOP_FILES = \
   ops/quantized/quantize_dequantize.c \
   ops/quantized/quantized_elements.c \
   ops/quantized/quantized_move.c \
+  ops/quantized/quantized_norm.c \
   ops/quantized/quantized_pool.c \
   ops/quantized/quantized_product.c \
   ops/quantized/requantize.c \
