@@ -139,6 +139,7 @@ TN_OPS_LOOP_FILES = \
   ops/image/non_max_suppression.c \
   ops/image/non_max_suppression_combined.c \
   ops/image/projective_transform.c \
+  ops/image/quantized_resize.c \
   ops/image/resize_bilinear.c \
   ops/image/resize_nearest.c \
   ops/image/resize_weighted.c \
@@ -190,6 +191,7 @@ TN_OPS_LOOP_FILES = \
   ops/random/random_rates.c \
   ops/random/random_stateless.c \
   ops/random/shuffle.c \
+  ops/random/stochastic_cast.c \
   ops/rnn/gru.c \
   ops/rnn/gru_layer.c \
   ops/rnn/lstm.c \
