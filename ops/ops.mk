@@ -186,6 +186,7 @@ TN_OPS_LOOP_FILES = \
   ops/quantized/quantized_product.c \
   ops/quantized/requantize.c \
   ops/quantized/uniform_elements.c \
+  ops/quantized/uniform_product.c \
   ops/random/multinomial.c \
   ops/random/random.c \
   ops/random/random_rates.c \
@@ -242,6 +243,8 @@ TN_OPS_SHARED_FILES = \
   ops/image/codec/pixels.h \
   ops/image/codec/png.c \
   ops/image/codec/webp.c \
+  ops/quantized/convolution.c \
+  ops/quantized/convolution.h \
   ops/quantized/levels.c \
   ops/quantized/levels.h \
   ops/quantized/requantized.c \

@@ -36,7 +36,8 @@ tn__channels tn__channels_along(int64_t axis, const int64_t *dims, int32_t rank)
 tn_status tn__multiplier_of(double number, const char *op, tn__multiplier *out, tn_error *err)
 {
   if (!(number > 0) || isinf(number))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the ratio of scales is %g, wanted a positive number", op, number);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the ratio of scales is %g, wanted a positive number", op,
+                        number);
   int shift;
   int64_t factor = (int64_t)round(frexp(number, &shift) * 0x1p31);
   if (factor == (int64_t)1 << 31) {
@@ -62,25 +63,27 @@ int32_t tn__attr_int32(const tn_operation *op, const char *name)
   return (int32_t)(v > INT32_MAX ? INT32_MAX : v);
 }
 
-void tn__quantize_row(const float *x, int64_t n, int8_t *to, float *scale, int32_t *zero)
+void tn__range_add(tn__range *r, const float *x, int64_t n)
 {
-  float low = 0, high = 0;
   for (int64_t i = 0; i < n; i++) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
+    r->low = x[i] < r->low ? x[i] : r->low;
+    r->high = x[i] > r->high ? x[i] : r->high;
   }
-  double range = (double)high - low;
+}
+
+float tn__range_scale(const tn__range *r, float *scale, int32_t *zero)
+{
+  double range = (double)r->high - r->low;
   float inverse = range != 0 ? (float)(255 / range) : 0;
   *scale = (float)(range / 255);
   if (*scale == 0 || isinf(inverse) || isinf(*scale)) {
-    for (int64_t i = 0; i < n; i++) to[i] = 0;
     *scale = 1;
     *zero = 0;
-    return;
+    return 0;
   }
   /* Of the zero points that the minimum and the maximum suggest, the one with the smaller error. */
-  double from_min = -128 - low / (double)*scale, from_max = 127 - high / (double)*scale;
-  double best = 128 + fabs(low / (double)*scale) < 127 + fabs(high / (double)*scale) ? from_min : from_max;
+  double low = r->low / (double)*scale, high = r->high / (double)*scale;
+  double best = 128 + fabs(low) < 127 + fabs(high) ? -128 - low : 127 - high;
   *zero = (int32_t)round(fmin(fmax(best, -128), 127));
-  for (int64_t i = 0; i < n; i++) to[i] = (int8_t)tn__affine_value(x[i], inverse, *zero, -128, 127);
+  return inverse;
 }

@@ -50,7 +50,12 @@ static inline int32_t tn__affine_value(float x, float inverse, int32_t zero, int
 /* Reads an attribute as int32; values out of its range are clamped. */
 int32_t tn__attr_int32(const tn_operation *op, const char *name);
 
-/* Quantises n floats to int8 in a range found from their extremes. */
-void tn__quantize_row(const float *x, int64_t n, int8_t *to, float *scale, int32_t *zero);
+/* The range of floats, which includes 0, and what quantises it to int8: 1 / scale is returned, 0 if the scale would
+ * be 0 or infinite. */
+typedef struct tn__range {
+  float low, high;
+} tn__range;
+void tn__range_add(tn__range *r, const float *x, int64_t n);
+float tn__range_scale(const tn__range *r, float *scale, int32_t *zero);
 
 #endif

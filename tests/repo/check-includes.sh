@@ -75,7 +75,7 @@ ops/nn/attention     | @kernel ops/kernel/product
 ops/nn/conv          | @kernel ops/kernel/window ops/kernel/product
 ops/nn/ctc           | @kernel
 ops/nn/pool          | @kernel ops/kernel/window
-ops/quantized        | @kernel ops/kernel/window ops/kernel/move ops/kernel/product
+ops/quantized        | @kernel ops/kernel/window ops/kernel/product core/formats
 ops/ragged           | @kernel ops/kernel/move ops/sparse
 ops/random           | @kernel
 ops/rewrite          | @kernel ops/kernel/move ops/kernel/product
