@@ -23,6 +23,7 @@ TN_OPS_FILES = \
   ops/example/sparse_serialize.c \
   ops/image/codec/image_decode.c \
   ops/image/codec/image_encode.c \
+  ops/linalg/fft.c \
   ops/ragged/ragged_cross.c \
   ops/ragged/ragged_gather.c \
   ops/ragged/ragged_range.c \
@@ -320,6 +321,9 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/audio/fft.h \
   ops/audio/wav.c \
   ops/audio/wav.h \
+  ops/kernel/fourier/fourier.c \
+  ops/kernel/fourier/fourier.h \
+  ops/kernel/fourier/fourier_passes.h \
   ops/image/resize.c \
   ops/image/resize.h \
   ops/image/resize_boxes.c \

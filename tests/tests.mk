@@ -384,6 +384,7 @@ TN_ORACLE_CASES = \
   tests/oracle/constants.zip \
   tests/oracle/control-flow.zip \
   tests/oracle/conv.zip \
+  tests/oracle/fft.zip \
   tests/oracle/found.zip \
   tests/oracle/functions.zip \
   tests/oracle/gather.zip \

@@ -59,6 +59,7 @@ ops/kernel/elements  | @below ops/kernel
 ops/kernel/functions | @below ops/kernel/elements
 ops/kernel/window    | @kernel
 ops/kernel/move      | @kernel
+ops/kernel/fourier   | @kernel
 ops/kernel/product   | @kernel ops/kernel/window ops/kernel/move
 ops/kernel/reduce    | @kernel
 ops/array            | @kernel ops/kernel/move
@@ -69,6 +70,8 @@ ops/cost             | @kernel ops/kernel/window ops/math
 ops/example          | @kernel ops/string ops/string/unicode core/formats
 ops/image            | @kernel ops/random
 ops/image/codec      | @kernel
+ops/image            | @kernel
+ops/linalg           | @kernel ops/kernel/fourier ops/kernel/product
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
 ops/nn/attention     | @kernel ops/kernel/product
