@@ -23,7 +23,9 @@ TN_OPS_FILES = \
   ops/example/sparse_serialize.c \
   ops/image/codec/image_decode.c \
   ops/image/codec/image_encode.c \
+  ops/linalg/cross.c \
   ops/linalg/fft.c \
+  ops/linalg/linalg.c \
   ops/ragged/ragged_cross.c \
   ops/ragged/ragged_gather.c \
   ops/ragged/ragged_range.c \
@@ -324,6 +326,9 @@ TN_OPS_SHARED_LOOP_FILES = \
   ops/kernel/fourier/fourier.c \
   ops/kernel/fourier/fourier.h \
   ops/kernel/fourier/fourier_passes.h \
+  ops/linalg/matrix.c \
+  ops/linalg/matrix.h \
+  ops/linalg/matrix_functions.h \
   ops/image/resize.c \
   ops/image/resize.h \
   ops/image/resize_boxes.c \

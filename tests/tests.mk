@@ -390,6 +390,7 @@ TN_ORACLE_CASES = \
   tests/oracle/gather.zip \
   tests/oracle/image.zip \
   tests/oracle/layout.zip \
+  tests/oracle/linalg.zip \
   tests/oracle/loss.zip \
   tests/oracle/math.zip \
   tests/oracle/matmul.zip \
