@@ -80,7 +80,8 @@ typedef struct job_run {
           const bool mirrored = e > j->length / 2;                                                                 \
           const T *at = x + 2 * (base - column + (mirrored ? other : e));                                          \
           re[q * 2 * L] = at[0];                                                                                   \
-          im[q * 2 * L] = e == 0 || 2 * e == j->length ? 0 : (mirrored ? -at[1] : at[1]);                          \
+          im[q * 2 * L] = mirrored ? -at[1] : at[1];                                                               \
+          if (e == 0 || 2 * e == j->length) im[q * 2 * L] = 0;                                                     \
         }                                                                                                          \
     }                                                                                                              \
   }                                                                                                                \
@@ -205,8 +206,8 @@ static tn_status set_turns(job *j, int64_t rows, bool wide, tn_error *err)
   return TN_OK;
 }
 
-/* Adds the jobs of one dimension: `outer` times `inner` lines of length n. from_line and to_line are elements per line in
- * memory, which are half of n and one more where the line is symmetric. */
+/* Adds the jobs of one dimension: `outer` times `inner` lines of length n. from_line and to_line are elements per line
+ * in memory, which are half of n and one more where the line is symmetric. */
 static tn_status add_dimension(tn_prepare_ctx *ctx, fft_plan *p, int64_t outer, int64_t n, int64_t inner, lines from,
                                lines to, size_t *scratch, bool *turned, tn_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Factorisations and solutions of one matrix, for float, double, complex64 and complex128. Matrices are stored by rows. */
+/* Factorisations and solutions of one matrix, for float, double, complex64 and complex128, stored by rows. */
 #ifndef TN_OPS_LINALG_MATRIX_H
 #define TN_OPS_LINALG_MATRIX_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template: the functions of matrix.h for elements T with parts R, named NAME(...). MAKE, MUL, DIV, CONJ, RE, IM and GEMM are
- * those of T. */
+/* Template: the functions of matrix.h for elements T with parts R, named NAME(...). MAKE, MUL, DIV, CONJ,
+ * RE, IM and GEMM are those of T. */
 
 #define NORM2(x) (RE(x) * RE(x) + IM(x) * IM(x))
 #define SCALE(x, r) MAKE(RE(x) * (r), IM(x) * (r))
@@ -214,8 +214,8 @@ static bool NAME(solve_triangular)(const tn__matrix *m)
 /* ---- orthogonal factors ---- */
 
 /* Rows [first, rows) of c, of `columns` columns: c -= f v (v^H c). sums: columns elements. */
-static void NAME(reflect)(const T *v, int64_t v_row, T f, int64_t first, int64_t rows, T *c, int64_t ld, int64_t columns,
-                          T *sums)
+static void NAME(reflect)(const T *v, int64_t v_row, T f, int64_t first, int64_t rows, T *c, int64_t ld,
+                          int64_t columns, T *sums)
 {
   for (int64_t j = 0; j < columns; j++) sums[j] = MAKE(0, 0);
   for (int64_t i = first; i < rows; i++) {

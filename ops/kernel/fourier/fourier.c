@@ -63,7 +63,8 @@ static tn_status set_filter(tn__fourier *f, tn_error *err)
   size_t bytes;
   char *blocks = NULL;
   plain.chirp = NULL;
-  if (!tn__fourier_block(f, &bytes) || !tn__size_mul(bytes, 2, &bytes) || (blocks = tn__alloc_aligned(bytes, 64)) == NULL)
+  if (!tn__fourier_block(f, &bytes) || !tn__size_mul(bytes, 2, &bytes) ||
+      (blocks = tn__alloc_aligned(bytes, 64)) == NULL)
     return tn__no_memory(err, "blocks of a Fourier transform", (size_t)f->m * 128);
   memset(blocks, 0, bytes);
   const int64_t lanes = TN__FOURIER_LANES(f->wide);

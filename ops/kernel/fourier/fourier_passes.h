@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template: the passes of a transform (Stockham's order) for numbers of type REAL, in functions named NAME(...) with the
- * attribute TARGET. Before a pass with factor p, l transforms are complete in each of `ido` places; afterwards p * l. */
+/* Template: the passes of a transform (Stockham's order) for numbers of type REAL, in functions named NAME(...)
+ * with the attribute TARGET. Before a pass with factor p, transforms of length l are complete, in `ido` places each. */
 typedef REAL NAME(vec) __attribute__((vector_size(32), may_alias));
 typedef struct __attribute__((may_alias)) NAME(pair) {
   NAME(vec) re, im;
@@ -16,7 +16,8 @@ typedef struct __attribute__((may_alias)) NAME(pair) {
     OUT(j) = (NAME(pair)){ re_ * c_ - im_ * s_, re_ * s_ + im_ * c_ };        \
   } while (0)
 
-TARGET static void NAME(pass2)(const REAL *roots, int64_t l, int64_t ido, const NAME(pair) *in, NAME(pair) *restrict out)
+TARGET static void NAME(pass2)(const REAL *roots, int64_t l, int64_t ido, const NAME(pair) *in,
+                               NAME(pair) *restrict out)
 {
   const int64_t p = 2;
   for (int64_t k = 0; k < l; k++)
@@ -27,7 +28,8 @@ TARGET static void NAME(pass2)(const REAL *roots, int64_t l, int64_t ido, const 
     }
 }
 
-TARGET static void NAME(pass4)(const REAL *roots, int64_t l, int64_t ido, const NAME(pair) *in, NAME(pair) *restrict out)
+TARGET static void NAME(pass4)(const REAL *roots, int64_t l, int64_t ido, const NAME(pair) *in,
+                               NAME(pair) *restrict out)
 {
   const int64_t p = 4;
   for (int64_t k = 0; k < l; k++)
@@ -102,7 +104,7 @@ TARGET static void *NAME(passes)(const tn__fourier *f, void *block, void *other)
   return block;
 }
 
-/* Bluestein's form: a convolution with the chirp. The second transform is an inverse one, since the parts are swapped. */
+/* Bluestein's form: a convolution with the chirp. The second transform is an inverse one, as the parts are swapped. */
 TARGET static void *NAME(chirped)(const tn__fourier *f, void *block, void *other)
 {
   const REAL *chirp = f->chirp, *filter = f->filter;
