@@ -262,6 +262,7 @@ TN_OPS_SHARED_FILES = \
   ops/rewrite/program_plan.c \
   ops/rewrite/repeats.c \
   ops/rewrite/repeats.h \
+  ops/rewrite/same_shapes.h \
   ops/rewrite/steps.c \
   ops/rewrite/steps.h \
   ops/sparse/cross.c \

@@ -8,6 +8,7 @@
  * The elements of y are computed in its own type, so the bits stay the same. */
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
+#include <ops/rewrite/same_shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
 
@@ -48,7 +49,8 @@ static bool is_filled(const tn_rewriter *rw, uint32_t value, uint32_t x, int dep
   }
   if (tn_rewrite_is(rw, node, "Fill")) {
     const uint32_t shape = tn_rewrite_producer(rw, in(rw, node, 0), NULL);
-    return tn_rewrite_is(rw, shape, "Shape") && in(rw, shape, 0) == x && read_number(rw, in(rw, node, 1), x, out);
+    return tn_rewrite_is(rw, shape, "Shape") && tn__have_one_shape(rw, in(rw, shape, 0), x) &&
+           read_number(rw, in(rw, node, 1), x, out);
   }
   const bool times = tn_rewrite_is(rw, node, "Mul");
   if (!times && !tn_rewrite_is(rw, node, "AddV2") && !tn_rewrite_is(rw, node, "Add")) return false;

@@ -13,6 +13,7 @@
 #include <core/base/alloc.h>
 #include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
+#include <ops/rewrite/same_shapes.h>
 #include <stdbool.h>
 #include <tenon/rewrite.h>
 
@@ -133,7 +134,7 @@ static uint32_t find_root(const tn_rewriter *rw, uint32_t value)
   return root_of(&s, value, MOST_LEVELS);
 }
 
-static bool same_shape(const tn_rewriter *rw, uint32_t x, uint32_t y)
+bool tn__have_one_shape(const tn_rewriter *rw, uint32_t x, uint32_t y)
 {
   return x == y || find_root(rw, x) == find_root(rw, y);
 }
@@ -246,7 +247,7 @@ static tn_status drop_reshape(tn_rewriter *rw, uint32_t node, tn_error *err)
   (void)err;
   const uint32_t shape = tn_rewrite_producer(rw, in(rw, node, 1), NULL), x = in(rw, node, 0);
   if (tn_rewrite_is(rw, shape, "Shape") &&
-      (same_shape(rw, x, in(rw, shape, 0)) || same_if_as_many(rw, x, in(rw, shape, 0))))
+      (tn__have_one_shape(rw, x, in(rw, shape, 0)) || same_if_as_many(rw, x, in(rw, shape, 0))))
     tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), in(rw, node, 0));
   return TN_OK;
 }
