@@ -4,7 +4,9 @@
 #include <core/base/alloc.h>
 #include <ops/kernel/bands.h>
 #include <ops/kernel/family.h>
+#include <ops/kernel/elements/widen.h>
 #include <ops/kernel/shapes.h>
+#include <ops/kernel/window/volume.h>
 #include <ops/linalg/matrix.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -30,6 +32,7 @@ static const linalg_op all_ops[] = {
 
 typedef struct linalg_state {
   const linalg_op *op;
+  tn_dtype dtype;
   tn__matrix_fn fn;
   bool lower, adjoint, full, fast, vectors;
 } linalg_state;
@@ -38,6 +41,7 @@ typedef struct linalg_plan {
   tn__matrix sizes;
   tn__bands bands;
   int64_t strides[3]; /* of the outputs, in elements */
+  tn__form in[2], out[3]; /* half and bfloat16 are computed in float */
   int32_t batch_rank; /* if a triangular solution repeats matrices: dimensions of its batch, else 0 */
   int64_t dims[TN_MAX_RANK], a_steps[TN_MAX_RANK], b_steps[TN_MAX_RANK];
 } linalg_plan;
@@ -54,9 +58,9 @@ static const linalg_op *find(const tn_operation *op)
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
 {
   tn_dtype dtype = tn__attr_type(op, "T");
-  linalg_state s = { .op = find(op) };
+  linalg_state s = { .op = find(op), .dtype = dtype };
   *state = NULL;
-  s.fn = tn__matrix_find(s.op->op, dtype);
+  s.fn = tn__matrix_find(s.op->op, tn__wide_dtype(dtype));
   if (s.fn == NULL) return tn__no_kernel(err, op, dtype);
   s.lower = tn__attr_bool(op, "lower", true);
   s.adjoint = tn__attr_bool(op, "adjoint", false);
@@ -146,6 +150,18 @@ static tn_status check_inputs(const tn_prepare_ctx *ctx, const linalg_state *s, 
   return TN_OK;
 }
 
+/* Scratch for the forms of inputs and outputs in which they are computed. */
+static void plan_forms(tn_prepare_ctx *ctx, linalg_plan *p, int64_t count)
+{
+  const linalg_state *s = ctx->state;
+  size_t scratch = (ctx->scratch_bytes + TN_ALIGN - 1) / TN_ALIGN * TN_ALIGN;
+  for (uint32_t i = 0; i < (s->op->right_side ? 2 : 1); i++)
+    tn__form_plan(&p->in[i], s->dtype, false, &(tn__volume){ 1, { 1, 1, ctx->inputs[i].count }, 1 }, &scratch);
+  for (uint32_t i = 0; i < ctx->n_outputs; i++)
+    tn__form_plan(&p->out[i], s->dtype, false, &(tn__volume){ 1, { 1, 1, count * p->strides[i] }, 1 }, &scratch);
+  ctx->scratch_bytes = scratch;
+}
+
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const linalg_state *s = ctx->state;
@@ -181,7 +197,9 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
       !tn__size_mul(work, tn_dtype_size(a->dtype) > 8 ? 16 : 8, &work))
     return tn__no_memory(err, "matrix operation", SIZE_MAX);
   const double n = (double)sizes->n, m = (double)sizes->m;
-  return tn__bands_plan(ctx, count, 100 + n * m * (n < m ? n : m) + n * (double)sizes->k * n, work, &p->bands, err);
+  st = tn__bands_plan(ctx, count, 100 + n * m * (n < m ? n : m) + n * (double)sizes->k * n, work, &p->bands, err);
+  if (st == TN_OK) plan_forms(ctx, p, count);
+  return st;
 }
 
 /* ---- computing ---- */
@@ -190,6 +208,8 @@ typedef struct linalg_run {
   const tn_kernel_ctx *ctx;
   const linalg_state *state;
   const linalg_plan *plan;
+  const char *in[2];
+  char *out[3];
   double l2;
   atomic_int failed;
 } linalg_run;
@@ -199,7 +219,7 @@ static void band(void *user, int64_t begin, int64_t end, char *buffers)
   linalg_run *r = user;
   const linalg_plan *p = r->plan;
   const tn_kernel_ctx *ctx = r->ctx;
-  const size_t element = tn_dtype_size(ctx->inputs[0]->dtype);
+  const size_t element = tn_dtype_size(tn__wide_dtype(r->state->dtype));
   for (int64_t i = begin; i < end; i++) {
     int64_t a = 0, b = 0, rest = i;
     for (int32_t d = p->batch_rank - 1; d >= 0; d--) {
@@ -211,9 +231,9 @@ static void band(void *user, int64_t begin, int64_t end, char *buffers)
     void *out[3] = { NULL };
     for (uint32_t o = 0; o < ctx->n_outputs; o++)
       if (o == 0 || r->state->vectors)
-        out[o] = (char *)ctx->outputs[o]->data + (size_t)(i * p->strides[o]) * element;
-    m.a = (const char *)ctx->inputs[0]->data + (size_t)(a * m.m * m.n) * element;
-    if (r->state->op->right_side) m.b = (const char *)ctx->inputs[1]->data + (size_t)(b * m.m * m.k) * element;
+        out[o] = r->out[o] + (size_t)(i * p->strides[o]) * element;
+    m.a = r->in[0] + (size_t)(a * m.m * m.n) * element;
+    if (r->state->op->right_side) m.b = r->in[1] + (size_t)(b * m.m * m.k) * element;
     m.x = out[0];
     m.y = out[1];
     m.z = out[2];
@@ -232,7 +252,13 @@ static tn_status compute(tn_kernel_ctx *ctx)
   if (r.l2 < 0)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "MatrixSolveLs: l2_regularizer is %g, wanted 0 or more", r.l2);
   if (p->bands.lines == 0) return TN_OK;
+  char *scratch = ctx->scratch;
+  for (int i = 0; i < (r.state->op->right_side ? 2 : 1); i++)
+    r.in[i] = tn__form_load(&p->in[i], ctx, ctx->inputs[i]->data, scratch);
+  for (uint32_t i = 0; i < ctx->n_outputs; i++) r.out[i] = tn__form_room(&p->out[i], ctx->outputs[i]->data, scratch);
   tn__bands_run(ctx, &p->bands, band, &r);
+  for (uint32_t i = 0; i < ctx->n_outputs; i++)
+    if (ctx->outputs[i]->count > 0) tn__form_store(&p->out[i], ctx, ctx->outputs[i]->data, scratch);
   if (atomic_load(&r.failed) == 0) return TN_OK;
   if (op == TN__SOLVE_LEAST)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,

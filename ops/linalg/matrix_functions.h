@@ -377,7 +377,8 @@ static bool NAME(singular)(const tn__matrix *m)
   return true;
 }
 
-/* Eigenvalues x in ascending order, and vectors y as columns, of the lower triangle's Hermitian matrix, by rotations. */
+/* Eigenvalues x in ascending order, and vectors y as columns, of the lower triangle's Hermitian matrix. By
+ * rotations. */
 static bool NAME(eigen)(const tn__matrix *m)
 {
   const int64_t n = m->n;
