@@ -70,7 +70,6 @@ ops/cost             | @kernel ops/kernel/window ops/math
 ops/example          | @kernel ops/string ops/string/unicode core/formats
 ops/image            | @kernel ops/random
 ops/image/codec      | @kernel
-ops/image            | @kernel
 ops/linalg           | @kernel ops/kernel/fourier ops/kernel/product ops/kernel/window
 ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
 ops/nn               | @kernel ops/kernel/window ops/kernel/reduce
