@@ -277,6 +277,10 @@ void tn__winograd_pixels(const tn__winograd_image *z, const float *in, const flo
 #define BYTE_NS 0.06
 #define FILTER_NS 15.0 /* of a filter that is transformed in each step */
 
+/* A constant filter takes four times its memory. With so few places in all results, a large one does not earn that. */
+#define FEW_PLACES 300
+#define MOST_FILTERS 16384.0
+
 static bool is_worth_it(tn__winograd *w)
 {
   const tn__winograd_image *z = &w->z;
@@ -285,6 +289,7 @@ static bool is_worth_it(tn__winograd *w)
   w->cost_ns = tiles * (filters * POINTS * PRODUCT_NS + (double)(z->c + z->oc) * CHANNEL_NS) +
                filters * POINTS * 4 * BYTE_NS;
   if (w->filter != TN__WINOGRAD_CONSTANT) w->cost_ns += filters * FILTER_NS;
+  if (w->filter == TN__WINOGRAD_CONSTANT && z->n * z->oh * z->ow < FEW_PLACES && filters > MOST_FILTERS) return false;
   return w->cost_ns < 0.9 * direct;
 }
 
