@@ -46,7 +46,7 @@ static bool append(char **text, size_t *size, size_t *capacity, const Bytef *blo
 {
   size_t wanted;
   if (!tn__size_add(*size, n, &wanted) || !tn__grow((void **)text, capacity, wanted, 1)) return false;
-  __builtin_memcpy(*text + *size, block, n);
+  if (n > 0) __builtin_memcpy(*text + *size, block, n);
   *size = wanted;
   return true;
 }
