@@ -378,6 +378,10 @@ tn_status tn__binary_compute(tn_kernel_ctx *ctx)
   const tn__broadcast_plan *plan = ctx->shape_state;
   const tn_view *x = ctx->inputs[0], *y = ctx->inputs[1], *out = ctx->outputs[0];
   int64_t n = out->count;
+  if (plan == NULL && n < FEW) {
+    tn__binary_fn few = loop->fn[binary_kind(ctx, loop, 0)];
+    return few(x->data, 1, y->data, 1, out->data, n) ? fault(ctx, loop) : TN_OK;
+  }
   tn__binary_fn fn = loop->fn[binary_kind(ctx, loop, n)];
   if (plan == NULL && n <= SMALL) return fn(x->data, 1, y->data, 1, out->data, n) ? fault(ctx, loop) : TN_OK;
 
