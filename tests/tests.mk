@@ -397,6 +397,7 @@ TN_ORACLE_CASES = \
   tests/oracle/nn.zip \
   tests/oracle/norm.zip \
   tests/oracle/pool.zip \
+  tests/oracle/quant.zip \
   tests/oracle/queues.zip \
   tests/oracle/ragged.zip \
   tests/oracle/random.zip \
