@@ -605,7 +605,7 @@ void tn__binary_dense(tn__dense_fn fn, size_t size, const void *x, int64_t sx, c
 #define TN__BINARY_CREATE(op, cost, TYPES, MORE_TYPES, fault, text)                                          \
   static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)                        \
   {                                                                                                          \
-    static const tn__loop_info op##_info = { cost, fault, text };                                            \
+    static const tn__loop_info op##_info = { cost, fault, text, false };                                     \
     static const tn__binary_loop loops[] = { TYPES(TN__BINARY_ENTRY, op) MORE_TYPES(TN__BINARY_SLOW_ENTRY, op) }; \
     return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err);                     \
   }

@@ -386,7 +386,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, attention_plan *p, tn_error 
     const matrices *m = i < OPERANDS ? in[i] : &p->args[i - OPERANDS];
     bool ok = true;
     for (int32_t d = 0; d < row; d++) ok &= join(&p->out.dims[d], m->dims[d]);
-    if (i >= OPERANDS) ok &= join(&p->rows, m->dims[row]) & join(&p->keys, m->dims[column]);
+    if (i >= OPERANDS) ok = join(&p->rows, m->dims[row]) && join(&p->keys, m->dims[column]) && ok;
     if (!ok) return mismatch(ctx, i, err);
   }
   if (p->value.dims[row] != p->keys) return mismatch(ctx, VALUE, err);
