@@ -25,6 +25,7 @@ dist_docguide_DATA = \
 docimagesdir = $(docdir)/images
 dist_docimages_DATA = \
   docs/images/compare.svg \
+  docs/images/networks.svg \
   docs/images/digits.svg \
   docs/images/eager.svg \
   docs/images/plugin-life.svg \

@@ -592,6 +592,7 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
   int64_t together = p->windows != NULL && p->k > KC ? p->k : KC;
   r->column_block = round_up(LOCAL_BYTES / (together * (int64_t)p->kernel->weight) + 1 - nr / 2, nr);
   if (r->column_block < nr) r->column_block = nr;
+  if (r->groups == 1 && p->windows == NULL) r->column_block = round_up(width, nr); /* nothing is used twice */
   if (by_lines(p)) r->column_block = round_up(4096 / (int64_t)p->kernel->element * 4, nr);
   r->group_block = p->windows != NULL ? 8 : 24;
   r->column_blocks = (width + r->column_block - 1) / r->column_block;

@@ -125,15 +125,11 @@ INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, 
 }
 
 /* Adds all terms. If a term takes long enough (FLAT), runs are traversed without a branch at their ends, because
- * that branch would be mispredicted for short runs. */
-INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *tile, const REAL *const *a,
-                        const WEIGHT *b, const char *next, NAME(vec) sum[][4 * VECTORS],
+ * that branch would be mispredicted for short runs. fetch: with each term, fetches the line at `next`. */
+INLINE void NAME(terms)(const int rows, const int vectors, const bool fetch, const tn__gemm_tile *tile,
+                        const REAL *const *a, const WEIGHT *b, const char *next, NAME(vec) sum[][4 * VECTORS],
                         NAME(vec) sum_im[][4 * VECTORS])
 {
-#ifndef FLAT
-  const int64_t next_step = next != NULL ? tile->next_step : 0;
-  if (next == NULL) next = (const char *)b;
-#endif
   const int64_t terms = tile->terms, step = tile->step * PARTS;
   const int64_t b_row = tile->b_row * PARTS, panel = tile->panel * PARTS;
   const int64_t a_inner = tile->a_inner * PARTS, b_inner = tile->b_inner * b_row;
@@ -154,8 +150,11 @@ INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *
     for (int64_t inner = 0; inner < tile->inner; inner++) {
       const WEIGHT *line = from + inner * b_inner;
       int64_t to = at + inner * a_inner;
-      for (int64_t t = 0; t < terms; t++, to += step, line += b_row, next += next_step) {
-        if (rows > 2) __builtin_prefetch(next, 0, 2);
+      for (int64_t t = 0; t < terms; t++, to += step, line += b_row) {
+        if (fetch) {
+          __builtin_prefetch(next, 0, 2);
+          next += tile->next_step;
+        }
         NAME(term)(rows, vectors, a, to, line, panel, sum, sum_im);
       }
     }
@@ -227,7 +226,9 @@ INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *ti
 {
   const REAL *a[ROWS];
   const WEIGHT *b = (const WEIGHT *)tile->b + (column - tile->column) / NR * tile->panel * PARTS;
-  const char *next = tile->next == NULL ? NULL : tile->next + (column - tile->column) / NR * tile->next_panel;
+#ifndef FLAT
+  const char *next = tile->next; /* whole tiles have all columns */
+#endif
   const int vectors = VECTORS * panels;
   UNROLL
   for (int i = 0; i < rows; i++) a[i] = tile->a[i];
@@ -246,8 +247,13 @@ INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *ti
         for (int v = 0; v < vectors; v++) sum[i][v] = NAME(load_at)((const REAL *)tile->c[i] + column * PARTS, v, left);
       }
     }
-    NAME(terms)(rows, vectors, tile, a, b, next, sum, sum_im);
-    if (next != NULL) next += panels * tile->next_panel;
+#ifndef FLAT
+    if (rows == ROWS && next != NULL) {
+      NAME(terms)(rows, vectors, true, tile, a, b, next, sum, sum_im);
+      next += panels * tile->next_panel;
+    } else
+#endif
+      NAME(terms)(rows, vectors, false, tile, a, b, NULL, sum, sum_im);
 #if COMPLEX
     UNROLL
     for (int i = 0; i < rows; i++) {
