@@ -100,6 +100,17 @@ static tn_status matmul_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? keep_plan(ctx, &p, tb, err) : st;
 }
 
+/* Multiplies; a zero point that does not fit the product is subtracted by a second one, of ones. */
+static void run_product(tn__bytes *product, tn_kernel_ctx *ctx, const void *packed, int32_t zero_a, bool *ones)
+{
+  tn__bytes_run(product, ctx, packed, ctx->outputs[0]->data);
+  if (is_near(zero_a)) return;
+  *ones = true;
+  product->factor = 0u - (uint32_t)zero_a;
+  product->add = true;
+  tn__bytes_run(product, ctx, packed, ctx->outputs[0]->data);
+}
+
 static tn_status matmul_compute(tn_kernel_ctx *ctx)
 {
   const plan *p = ctx->shape_state;
@@ -118,12 +129,7 @@ static tn_status matmul_compute(tn_kernel_ctx *ctx)
   product.rows = tn__bytes_matrix_rows;
   product.user = &rows;
   product.zero = zero_b != 0 ? &zero_b : NULL;
-  tn__bytes_run(&product, ctx, packed, ctx->outputs[0]->data);
-  if (is_near(zero_a)) return TN_OK;
-  rows.ones = true;
-  product.factor = 0u - (uint32_t)zero_a;
-  product.add = true;
-  tn__bytes_run(&product, ctx, packed, ctx->outputs[0]->data);
+  run_product(&product, ctx, packed, zero_a, &rows.ones);
   return TN_OK;
 }
 
@@ -249,12 +255,7 @@ static tn_status conv_compute(tn_kernel_ctx *ctx)
   product.rows = window_rows;
   product.user = &rows;
   product.zero = zero_b != 0 ? &zero_b : NULL;
-  tn__bytes_run(&product, ctx, packed, ctx->outputs[0]->data);
-  if (is_near(zero_a)) return TN_OK;
-  rows.ones = true;
-  product.factor = 0u - (uint32_t)zero_a;
-  product.add = true;
-  tn__bytes_run(&product, ctx, packed, ctx->outputs[0]->data);
+  run_product(&product, ctx, packed, zero_a, &rows.ones);
   return TN_OK;
 }
 
